@@ -1,0 +1,5 @@
+//! Block programs over NumPy's inner loops and our own: one tile at a time.
+//!
+//! No Python and no runtime here: the shim lowers a fused group to a [`program::Program`], and point tasks run it.
+
+pub mod program;

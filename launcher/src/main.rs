@@ -1,0 +1,2 @@
+//! The legate command.
+fn main() {}
