@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -111,6 +112,7 @@ def run_all(words: list[str], env: dict[str, str], work: list[Piece], jobs: int,
         waiting = [pool.submit(run_piece, words, env, piece, where, test_limit_s, slow) for piece in order]
         for done in concurrent.futures.as_completed(waiting):
             total.add(done.result())
-            print(f"\r{sum(future.done() for future in waiting)}/{len(waiting)} pieces, {len(total.cases)} cases", end="", flush=True)
-    print()
+            if sys.stdout.isatty():
+                print(f"\r{sum(future.done() for future in waiting)}/{len(waiting)} pieces, {len(total.cases)} cases", end="", flush=True)
+    print(f"{len(total.cases)} cases in {len(waiting)} pieces")
     return total

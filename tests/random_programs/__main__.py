@@ -1,0 +1,39 @@
+"""Command line: python -m tests.random_programs --seed S --count N [--stage STAGE] [--scale SCALE] [--length N] [--summary]."""
+import argparse
+import collections
+import sys
+import time
+
+from tests.candidate import STAGES
+from tests.random_programs.campaign import campaign
+from tests.random_programs.program import SCALES
+
+
+def show(failure):
+    """Prints a failing program."""
+    print(f"--- seed {failure.task.seed}{' eager' if failure.task.eager else ''}{' warned' if failure.task.warned else ''}: "
+          f"statement {failure.statement}: {failure.text}")
+    print("\n".join(f"    {text}" for text in failure.task.statements), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests.random_programs")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--stage", choices=STAGES, default="tiny")
+    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser.add_argument("--length", type=int, default=14)
+    parser.add_argument("--self", action="store_true", help="NumPy against itself: nothing may differ")
+    options = parser.parse_args()
+    env = {**STAGES[options.stage], **({"SUITE_SELF": "1"} if options.self else {})}
+    began = time.monotonic()
+    failures = campaign(range(options.seed, options.seed + options.count), env, options.scale, options.length, show)
+    kinds = collections.Counter(failure.kind for failure in failures)
+    for kind, count in kinds.most_common(40):
+        print(f"{count:5} {kind}")
+    print(f"{options.count - len(failures)} of {options.count} programs alike, {time.monotonic() - began:.0f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
