@@ -1,0 +1,50 @@
+//! The text of `--info`: versions, this machine, and the settings in force with where each came from.
+//!
+//! Promises to say something for each line even where Python or NumPy cannot be asked. It decides nothing.
+
+use std::process::{Command, Stdio};
+
+use crate::interpreter::{Interpreter, Way};
+use crate::machine::Machine;
+use crate::settings::{Setting, Settings};
+use crate::value::{Kind, show_bytes};
+
+/// Prints the versions of Python and NumPy, one a line.
+const ASK: &str = "import sys; print(*sys.version_info[:3], sep='.')
+try:
+    import numpy; print(numpy.__version__, 'in', numpy.__path__[0])
+except ImportError as error:
+    print('none:', error)";
+
+/// What `--info` prints.
+pub(crate) fn text(python: &Interpreter, way: &Way, machine: &Machine, settings: &Settings) -> String {
+    let answer = Command::new(&python.path).args(["-c", ASK]).stdin(Stdio::null()).output();
+    let answer = answer.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let mut answers = answer.lines();
+    let memory = machine.memory_bytes.map_or_else(|| "unknown".to_owned(), show_bytes);
+    let mut rows = vec![
+        ("legate".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("python".to_owned(), format!("{} in {}", answers.next().unwrap_or("unknown"), python.path.display())),
+        ("  found by".to_owned(), python.found.to_owned()),
+        ("  started".to_owned(), way.to_string()),
+        ("numpy".to_owned(), answers.next().unwrap_or("unknown").to_owned()),
+        ("cpus".to_owned(), format!("{} that this process may use", machine.cpus)),
+        ("memory".to_owned(), memory),
+        ("settings".to_owned(), String::new()),
+    ];
+    rows.extend(settings.0.iter().map(|setting| (format!("  --{}", setting.flag.name), shown(setting))));
+    let widest = rows.iter().map(|row| row.0.len()).max().unwrap_or_default();
+    rows.iter().map(|(name, value)| format!("{name:widest$}  {value}").trim_end().to_owned() + "\n").collect()
+}
+
+/// A setting for people: its value and who said so.
+fn shown(setting: &Setting) -> String {
+    let plain = setting.value.as_deref().map(|value| value.to_string_lossy().into_owned());
+    let value = match (setting.flag.kind, plain) {
+        (Kind::Switch { on, .. }, plain) => if plain.as_deref() == Some(on) { "yes" } else { "no" }.to_owned(),
+        (_, None) => setting.flag.default.to_owned(),
+        (Kind::Memory, Some(plain)) => plain.parse().map_or(plain, show_bytes),
+        (_, Some(plain)) => plain,
+    };
+    format!("{value} ({})", setting.source)
+}

@@ -1,0 +1,248 @@
+//! From words to options and a program, the way Python reads its command line.
+//!
+//! Promises that options end at the program: whatever follows the script, `-m NAME`, `-c TEXT` or `-` is the
+//! program's. Words with two dashes go through clap with the table of flags; words with one dash are Python's own,
+//! possibly several letters in one. It does not check values.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::command;
+use crate::flags::{Flag, LETTERS, Letter, PYTHON_LONG, find};
+use crate::value::Kind;
+
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// A file, or a folder or archive with a `__main__.py`.
+    Script(OsString),
+    /// `-m NAME`.
+    Module(OsString),
+    /// `-c TEXT`.
+    Command(OsString),
+    /// `-`: the standard input.
+    Dash,
+}
+
+/// A command line, read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Flags with their values as written; a switch has none.
+    pub(crate) flags: Vec<(&'static Flag, Option<OsString>)>,
+    /// Options handed on to Python.
+    pub(crate) python: Vec<OsString>,
+    /// The program; none for the standard input or a prompt.
+    pub(crate) program: Option<Program>,
+    /// The program's arguments.
+    pub(crate) arguments: Vec<OsString>,
+}
+
+impl Line {
+    /// Whether the flag was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.flags.iter().any(|(flag, _)| flag.name == name)
+    }
+
+    /// Whether a one-letter option of Python was given.
+    pub(crate) fn has_letter(&self, letter: char) -> bool {
+        self.python.iter().any(|option| option == OsStr::new(&format!("-{letter}")))
+    }
+}
+
+/// Reads the words after the command's own name.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Line, String> {
+    let mut words = words.into_iter();
+    let mut line = Line::default();
+    let mut long = Vec::new();
+    while let Some(word) = words.next() {
+        let bytes = word.as_bytes();
+        if bytes == b"--" {
+            line.program = words.next().map(script_or_dash);
+        } else if bytes.starts_with(b"--") {
+            take_long(word, &mut words, &mut line, &mut long)?;
+        } else if bytes.starts_with(b"-") && bytes.len() > 1 {
+            take_letters(&bytes[1..], &mut words, &mut line, &mut long)?;
+        } else {
+            line.program = Some(script_or_dash(word));
+        }
+        if line.program.is_some() {
+            break;
+        }
+    }
+    line.arguments = words.collect();
+    line.flags = command::flags_of(long)?;
+    Ok(line)
+}
+
+fn script_or_dash(word: OsString) -> Program {
+    if word == "-" { Program::Dash } else { Program::Script(word) }
+}
+
+/// One word with two dashes, and its value. Written as `--name=value` it reaches clap unmistakably, whatever the value.
+fn take_long(
+    word: OsString,
+    words: &mut impl Iterator<Item = OsString>,
+    line: &mut Line,
+    long: &mut Vec<OsString>,
+) -> Result<(), String> {
+    let body = &word.as_bytes()[2..];
+    let (name, value) = match body.iter().position(|&byte| byte == b'=') {
+        Some(cut) => (&body[..cut], Some(OsString::from_vec(body[cut + 1..].to_vec()))),
+        None => (body, None),
+    };
+    let name = String::from_utf8_lossy(name).into_owned();
+    let mut value_of = |value: Option<OsString>| {
+        value.or_else(|| words.next()).ok_or_else(|| format!("--{name} needs a value"))
+    };
+    if PYTHON_LONG.contains(&name.as_str()) {
+        let value = value_of(value)?;
+        line.python.extend([OsString::from(format!("--{name}")), value]);
+        return Ok(());
+    }
+    match find(&name).map(|flag| flag.kind) {
+        Some(Kind::Program) => line.program = Some(Program::Module(value_of(value)?)),
+        Some(Kind::Switch { .. } | Kind::Act) | None => long.push(word),
+        Some(Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers) => {
+            let mut whole = OsString::from(format!("--{name}="));
+            whole.push(value_of(value)?);
+            long.push(whole);
+        }
+    }
+    Ok(())
+}
+
+/// A word with one dash: letters, the last of which may take the rest of the word, or the next word, as its value.
+fn take_letters(
+    letters: &[u8],
+    words: &mut impl Iterator<Item = OsString>,
+    line: &mut Line,
+    long: &mut Vec<OsString>,
+) -> Result<(), String> {
+    for (at, &byte) in letters.iter().enumerate() {
+        let letter = char::from(byte);
+        let meaning = LETTERS.iter().find(|row| row.0 == letter).map(|row| row.1);
+        let mut value = || {
+            let rest = &letters[at + 1..];
+            let rest = (!rest.is_empty()).then(|| OsString::from_vec(rest.to_vec()));
+            rest.or_else(|| words.next()).ok_or_else(|| format!("-{letter} needs a value"))
+        };
+        match meaning {
+            Some(Letter::Switch) => line.python.push(format!("-{letter}").into()),
+            Some(Letter::Value) => {
+                let value = value()?;
+                line.python.extend([OsString::from(format!("-{letter}")), value]);
+                return Ok(());
+            }
+            Some(Letter::Command) => {
+                line.program = Some(Program::Command(value()?));
+                return Ok(());
+            }
+            Some(Letter::Module) => {
+                line.program = Some(Program::Module(value()?));
+                return Ok(());
+            }
+            Some(Letter::Help) => long.push("--help".into()),
+            Some(Letter::Version) => long.push("--version".into()),
+            None => {
+                let word = String::from_utf8_lossy(letters);
+                return Err(command::unknown(&format!("-{word}"), word.trim_start_matches('-')));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Splits the text of a variable into words as a shell does: blanks part words, quotes and backslashes join them.
+pub(crate) fn shell_words(text: &str) -> Result<Vec<OsString>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if letter == open => quote = None,
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(letters.next()),
+            (None, _) if letter.is_whitespace() => words.extend(word.take().map(OsString::from)),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        return Err(format!("a quote is not closed in: {text}"));
+    }
+    words.extend(word.map(OsString::from));
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, parse, shell_words};
+    use std::ffi::OsString;
+
+    fn read(text: &str) -> Result<Line, String> {
+        parse(shell_words(text).expect("words"))
+    }
+
+    /// Printed form of a line: flags, Python's options, program, arguments.
+    fn show(text: &str) -> String {
+        let line = read(text).expect("a line");
+        let join = |words: &[OsString]| words.join(OsString::from(" ").as_os_str()).into_string().expect("text");
+        let flags: Vec<_> = line.flags.iter().map(|(flag, value)| format!("{}={value:?}", flag.name)).collect();
+        format!("{} | {} | {:?} | {}", flags.join(" "), join(&line.python), line.program, join(&line.arguments))
+    }
+
+    #[test]
+    fn options_end_at_the_program() {
+        for (text, expected) in [
+            ("app.py --cpus 2 -c x", r#" |  | Some(Script("app.py")) | --cpus 2 -c x"#),
+            ("-m app -m other", r#" |  | Some(Module("app")) | -m other"#),
+            ("-mapp x", r#" |  | Some(Module("app")) | x"#),
+            ("--module app x", r#" |  | Some(Module("app")) | x"#),
+            ("--module=app x", r#" |  | Some(Module("app")) | x"#),
+            ("-uc 'print(1)' -- x", r#" | -u | Some(Command("print(1)")) | -- x"#),
+            ("-OOWd -X dev - x", r#" | -O -O -W d -X dev | Some(Dash) | x"#),
+            ("-- --odd.py 1", r#" |  | Some(Script("--odd.py")) | 1"#),
+            ("--check-hash-based-pycs always a", r#" | --check-hash-based-pycs always | Some(Script("a")) | "#),
+            ("", " |  | None | "),
+        ] {
+            assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_in_both_forms() {
+        assert_eq!(show("--cpus=2 --report a"), r#"cpus=Some("2") report=None |  | Some(Script("a")) | "#);
+        assert_eq!(show("--cpus --report a"), r#"cpus=Some("--report") |  | Some(Script("a")) | "#);
+        assert_eq!(show("--cpus 1 --cpus 2 a"), r#"cpus=Some("2") |  | Some(Script("a")) | "#);
+    }
+
+    #[test]
+    fn refusals_name_what_would_do() {
+        for (text, expected) in [
+            ("--cpu 2 a", "no option --cpu; did you mean --cpus?"),
+            ("--qqqq a", "no option --qqqq; legate --help lists them all"),
+            ("--report=1 a", "--report takes no value"),
+            ("-z a", "no option -z; legate --help lists them all"),
+            ("-cpus 2", ""),
+            ("-report a", "no option -report; did you mean --report?"),
+            ("--cpus", "--cpus needs a value"),
+            ("-m", "-m needs a value"),
+        ] {
+            if expected.is_empty() {
+                assert!(read(text).is_ok(), "-c with the text 'pus', as in Python");
+            } else {
+                assert_eq!(read(text), Err(expected.to_owned()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_as_in_a_shell() {
+        let words = shell_words(r#" a 'b c'  "d \" e" f\ g '' "#).expect("words");
+        assert_eq!(words, ["a", "b c", "d \" e", "f g", ""]);
+        assert!(shell_words("'a").is_err());
+    }
+}

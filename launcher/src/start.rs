@@ -1,0 +1,77 @@
+#![expect(unsafe_code, reason = "calls Python's main function from its library, and sets this process's environment")]
+//! Starts Python, in this process or in its place.
+//!
+//! Promises that Python gets its own command line (`python [options] program arguments`), so that whatever it makes of
+//! one - `sys.argv`, `__main__`, exit codes, signals - is its own doing. What makes it a legate one is in the
+//! environment: settings, and a folder put first on PYTHONPATH whose `sitecustomize` begins legate and then hides the
+//! detour. It does not return unless something went wrong.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::{CString, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
+
+use crate::interpreter::{Interpreter, Way};
+
+/// `int Py_BytesMain(int argc, char **argv)`, in the stable ABI since Python 3.8.
+type BytesMain = unsafe extern "C" fn(c_int, *mut *mut c_char) -> c_int;
+
+/// What Python is started with.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// Python's options, the program, and its arguments.
+    pub(crate) words: Vec<OsString>,
+    /// Variables to set.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+}
+
+impl Start {
+    /// Starts Python; comes back only with the reason why it could not.
+    pub(crate) fn go(self, python: &Interpreter, way: &Way, verbose: bool) -> Result<Infallible, String> {
+        default_signals();
+        if let Way::Embed { library } = way
+            && let Err(why) = self.embed(python, library)
+            && verbose
+        {
+            eprintln!("legate: {why}; running the interpreter instead");
+        }
+        let error = Command::new(&python.path).args(self.words).envs(self.variables).exec();
+        Err(format!("cannot run {}: {error}", python.path.display()))
+    }
+
+    /// Runs Python's main function here and exits with its code.
+    fn embed(&self, python: &Interpreter, library: &Path) -> Result<Infallible, String> {
+        // SAFETY: a libpython's initialisers have no preconditions; it is the library that the interpreter itself
+        // would load. RTLD_GLOBAL, because extension modules take Python's functions from the process.
+        let library = unsafe { Library::open(Some(library), RTLD_NOW | RTLD_GLOBAL) }.map_err(|why| why.to_string())?;
+        // SAFETY: `BytesMain` is the function's type in the stable ABI.
+        let main: Symbol<BytesMain> = unsafe { library.get(b"Py_BytesMain\0") }.map_err(|why| why.to_string())?;
+        let words = [python.path.as_os_str()].into_iter().chain(self.words.iter().map(OsString::as_os_str));
+        let words = words
+            .map(|word| CString::new(word.as_bytes()).map_err(|_| "an argument holds a zero byte".to_owned()))
+            .collect::<Result<Vec<_>, String>>()?;
+        let mut pointers: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+        let count = pointers.len() as c_int;
+        pointers.push(std::ptr::null_mut());
+        for (name, value) in &self.variables {
+            // SAFETY: this process has one thread still.
+            unsafe { env::set_var(name, value) };
+        }
+        // SAFETY: `count` strings and a null pointer, all alive until the process exits below.
+        let code = unsafe { main(count, pointers.as_mut_ptr()) };
+        std::process::exit(code)
+    }
+}
+
+/// Gives back the signals that Rust's start-up took, so that Python finds them as it would without us.
+fn default_signals() {
+    for signal in [libc::SIGPIPE, libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: setting a default disposition runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
