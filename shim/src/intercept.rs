@@ -1,0 +1,439 @@
+//! Interception by caller: who asked for `numpy`, and so which `numpy` to give.
+//!
+//! Lives here: a replaced `builtins.__import__` and `importlib.import_module`, and [`class_shown`], which tells the deferred
+//! array whether the code that looks at its `__class__` is user code or NumPy's own Python code.
+//!
+//! Promises: an import of anything but NumPy costs a few nanoseconds more than Python's own; no frame of ours shows in a
+//! traceback; the host NumPy is what `sys.modules` holds and what installed packages and the standard library get.
+//! A caller is judged by its globals (`__name__`, `__file__`), and code without either by the code that runs it.
+//!
+//! Does not decide what user code sees as `numpy`: that is `legate.namespace`, called the first time it is needed.
+#![expect(unsafe_code, reason = "the replaced functions and the look at the running frame are CPython C API calls")]
+
+mod front;
+
+use std::ffi::{CStr, c_int};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule, PyString};
+
+/// Whose code is running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The script, the prompt, modules beside it, and packages named by the user.
+    User,
+    /// NumPy's own Python code.
+    NumPy,
+    /// Installed packages and the standard library.
+    Library,
+}
+
+impl Caller {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::NumPy => "numpy",
+            Self::Library => "library",
+        }
+    }
+}
+
+/// How far interception reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// User code only.
+    User,
+    /// Everything but NumPy itself.
+    All,
+    /// Nothing.
+    Nothing,
+}
+
+/// What the judgement of a caller rests on; fixed when interception is installed.
+#[derive(Debug)]
+struct Rules {
+    reach: Reach,
+    /// Installed packages that count as user code (of NumPy itself: its test modules).
+    packages: Vec<String>,
+    /// Folders of the standard library and of installed packages, each with a slash at its end.
+    libraries: Vec<String>,
+    /// First names of the standard library's modules.
+    standard: Vec<String>,
+}
+
+static RULES: OnceLock<Rules> = OnceLock::new();
+
+/// Files that are no files, whose code is the user's although it runs in a library's globals.
+const USER_TEXT: [&str; 1] = ["<timeit-src>"];
+
+impl Rules {
+    /// Judges a module by its name and file; `None` when neither says anything.
+    fn judge(&self, name: Option<&str>, file: Option<&str>) -> Option<Caller> {
+        if matches!(name, Some("__main__" | "__mp_main__")) {
+            return Some(Caller::User);
+        }
+        if let Some(name) = name {
+            let top = name.split('.').next().unwrap_or(name);
+            let named = self.packages.iter().any(|package| {
+                name.strip_prefix(package.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            });
+            match top {
+                "numpy" if named && is_test(name) => return Some(Caller::User),
+                "numpy" => return Some(Caller::NumPy),
+                "legate" => return Some(Caller::Library),
+                _ if named || self.reach == Reach::All => return Some(Caller::User),
+                _ => {}
+            }
+            if file.is_none() && self.standard.iter().any(|module| module == top) {
+                return Some(Caller::Library);
+            }
+        }
+        let file = file?;
+        let installed = file.contains("/site-packages/")
+            || file.contains("/dist-packages/")
+            || self.libraries.iter().any(|folder| file.starts_with(folder.as_str()));
+        Some(if installed { Caller::Library } else { Caller::User })
+    }
+}
+
+/// Is this one of NumPy's test modules?
+fn is_test(name: &str) -> bool {
+    name.split('.').any(|part| part == "tests") || name.ends_with(".conftest")
+}
+
+/// One remembered judgement: globals and name by address, the name kept alive so that its address stays its own.
+struct Judged {
+    globals: usize,
+    name: usize,
+    caller: Caller,
+}
+
+/// Remembered judgements, by the address of the globals. Touched only with the GIL held, so never contended.
+static JUDGED: Mutex<[Option<Judged>; SLOTS]> = Mutex::new([const { None }; SLOTS]);
+const SLOTS: usize = 512;
+
+/// Judges the owner of `globals`; `None` when they name no module and no file.
+///
+/// # Safety
+/// The GIL is held and `globals` is a live `dict`.
+unsafe fn caller_of_globals(py: Python<'_>, globals: *mut ffi::PyObject) -> Option<Caller> {
+    // SAFETY: the caller's promise; a borrowed reference, or null without an exception set.
+    let name = unsafe { ffi::PyDict_GetItemWithError(globals, name_key(py)) };
+    let slot = (globals as usize >> 5) % SLOTS;
+    if !name.is_null() {
+        if let Some(known) = &JUDGED.lock()[slot] {
+            if known.globals == globals as usize && known.name == name as usize {
+                return Some(known.caller);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    let dict = unsafe { Bound::from_borrowed_ptr(py, globals) };
+    let caller = judge_globals(dict.cast::<PyDict>().ok()?)?;
+    if !name.is_null() {
+        // SAFETY: a live object; the reference is given up when the slot is taken by another.
+        unsafe { ffi::Py_IncRef(name) };
+        let before = JUDGED.lock()[slot].replace(Judged { globals: globals as usize, name: name as usize, caller });
+        if let Some(before) = before {
+            // SAFETY: the slot owned this reference.
+            unsafe { ffi::Py_DecRef(before.name as *mut ffi::PyObject) };
+        }
+    }
+    Some(caller)
+}
+
+fn name_key(py: Python<'_>) -> *mut ffi::PyObject {
+    static KEY: PyOnceLock<Py<PyString>> = PyOnceLock::new();
+    KEY.get_or_init(py, || PyString::intern(py, "__name__").unbind()).as_ptr()
+}
+
+fn text_of(globals: &Bound<'_, PyDict>, key: &str) -> Option<String> {
+    globals.get_item(key).ok().flatten()?.extract().ok()
+}
+
+fn judge_globals(globals: &Bound<'_, PyDict>) -> Option<Caller> {
+    let name = text_of(globals, "__name__");
+    let file = text_of(globals, "__file__").or_else(|| {
+        let spec = globals.get_item("__spec__").ok().flatten()?;
+        let origin: String = spec.getattr("origin").ok()?.extract().ok()?;
+        origin.contains('/').then_some(origin)
+    });
+    RULES.get()?.judge(name.as_deref(), file.as_deref())
+}
+
+/// Walks outward from the running frame to the first code that says whose it is.
+fn caller_outward(py: Python<'_>) -> Caller {
+    // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
+    let innermost = unsafe { ffi::PyEval_GetFrame() };
+    // SAFETY: as above.
+    let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, innermost.cast::<ffi::PyObject>()) };
+    while let Some(this) = frame {
+        let file = this.getattr("f_code").and_then(|code| code.getattr("co_filename")?.extract::<String>());
+        if file.is_ok_and(|file| USER_TEXT.contains(&file.as_str())) {
+            return Caller::User;
+        }
+        let judged = this.getattr("f_globals").ok().and_then(|globals| judge_globals(globals.cast::<PyDict>().ok()?));
+        if let Some(caller) = judged {
+            return caller;
+        }
+        frame = this.getattr("f_back").ok().filter(|back| !back.is_none());
+    }
+    Caller::User
+}
+
+/// Whose code is the innermost running Python frame?
+pub(crate) fn caller(py: Python<'_>) -> Caller {
+    // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
+    let globals = unsafe { ffi::PyEval_GetGlobals() };
+    if globals.is_null() {
+        return Caller::User;
+    }
+    // SAFETY: the running frame keeps its globals, a dict, alive.
+    unsafe { caller_of_globals(py, globals) }.unwrap_or_else(|| caller_outward(py))
+}
+
+/// Does the running code see a deferred array as `numpy.ndarray`? User code and NumPy's own Python code do.
+pub(crate) fn class_shown(py: Python<'_>) -> bool {
+    caller(py) != Caller::Library
+}
+
+/// Is the running code the user's?
+pub(crate) fn called_by_user(py: Python<'_>) -> bool {
+    caller(py) == Caller::User
+}
+
+/// Python's own `import_module`, and the function from a host module to what user code sees instead.
+struct Replaced {
+    import_module: PyOnceLock<Py<PyAny>>,
+    namespace: PyOnceLock<Py<PyAny>>,
+}
+
+static REPLACED: Replaced = Replaced { import_module: PyOnceLock::new(), namespace: PyOnceLock::new() };
+
+/// Is `name` a `str` that names NumPy or a module inside it?
+///
+/// # Safety
+/// The GIL is held and `name` is a live object.
+unsafe fn names(name: *mut ffi::PyObject, package: &[u8]) -> bool {
+    // SAFETY: the caller's promise.
+    if unsafe { ffi::PyUnicode_Check(name) } == 0 {
+        return false;
+    }
+    let mut length: ffi::Py_ssize_t = 0;
+    // SAFETY: a str; the text lives as long as it does.
+    let text = unsafe { ffi::PyUnicode_AsUTF8AndSize(name, &mut length) };
+    if text.is_null() {
+        // SAFETY: a lone surrogate: the real import says what is wrong.
+        unsafe { ffi::PyErr_Clear() };
+        return false;
+    }
+    // SAFETY: `length` bytes that CPython just gave.
+    let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length as usize) };
+    text.strip_prefix(package).is_some_and(|rest| matches!(rest.first(), None | Some(b'.')))
+}
+
+/// What user code sees instead of the host module `module` (stolen); null with an exception set on failure.
+fn twin(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let Some(namespace) = REPLACED.namespace.get(py) else { return module };
+    // SAFETY: a new reference that the import gave.
+    let module = unsafe { Bound::from_owned_ptr(py, module) };
+    match namespace.bind(py).call1((module,)) {
+        Ok(twin) => twin.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            null_mut()
+        }
+    }
+}
+
+const IMPORT_PARAMETERS: [&CStr; 5] = [c"name", c"globals", c"locals", c"fromlist", c"level"];
+
+/// `__import__(name, globals=None, locals=None, fromlist=(), level=0)`.
+///
+/// # Safety
+/// Called by CPython under the METH_FASTCALL | METH_KEYWORDS convention.
+unsafe extern "C" fn import(
+    _module: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let mut given = [null_mut::<ffi::PyObject>(); 5];
+    // SAFETY: the calling convention gives `positional` arguments, then one for each keyword.
+    unsafe {
+        if positional as usize > given.len() {
+            PyTypeError::new_err(format!("__import__() takes at most 5 arguments ({positional} given)")).restore(py);
+            return null_mut();
+        }
+        for (index, slot) in given.iter_mut().take(positional as usize).enumerate() {
+            *slot = *arguments.add(index);
+        }
+        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_Size(keywords) };
+        for index in 0..named {
+            let keyword = ffi::PyTuple_GetItem(keywords, index);
+            let known = |parameter: &&CStr| ffi::PyUnicode_CompareWithASCIIString(keyword, parameter.as_ptr()) == 0;
+            let Some(slot) = IMPORT_PARAMETERS.iter().position(known).filter(|&slot| given[slot].is_null()) else {
+                PyTypeError::new_err("__import__() got an unexpected or repeated keyword argument").restore(py);
+                return null_mut();
+            };
+            given[slot] = *arguments.add((positional + index) as usize);
+        }
+    }
+    let [name, globals, locals, fromlist, level] = given;
+    if name.is_null() {
+        PyTypeError::new_err("__import__() missing required argument 'name' (pos 1)").restore(py);
+        return null_mut();
+    }
+    let mut depth: c_int = 0;
+    // SAFETY: live objects given by the caller; absent ones are null, which the import takes as Python's defaults.
+    unsafe {
+        if !level.is_null() {
+            let value = ffi::PyLong_AsLong(level);
+            if value == -1 && !ffi::PyErr_Occurred().is_null() {
+                return null_mut();
+            }
+            depth = value as c_int;
+        }
+        let module = ffi::PyImport_ImportModuleLevelObject(name, globals, locals, fromlist, depth);
+        if module.is_null() || depth != 0 {
+            return module;
+        }
+        if names(name, b"numpy") {
+            let known = !globals.is_null() && ffi::PyDict_Check(globals) != 0;
+            let judged = if known { caller_of_globals(py, globals) } else { None };
+            if judged.unwrap_or_else(|| if known { caller_outward(py) } else { caller(py) }) == Caller::User {
+                return twin(py, module);
+            }
+        } else if REPLACED.import_module.get(py).is_none() && names(name, b"importlib") {
+            replace_import_module(py);
+        }
+        module
+    }
+}
+
+/// `importlib.import_module(name, package=None)`.
+///
+/// # Safety
+/// Called by CPython under the METH_VARARGS | METH_KEYWORDS convention.
+unsafe extern "C" fn import_module(
+    _module: *mut ffi::PyObject,
+    arguments: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: called with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    let Some(original) = REPLACED.import_module.get(py) else { return null_mut() };
+    // SAFETY: live objects given by the caller.
+    unsafe {
+        let module = ffi::PyObject_Call(original.as_ptr(), arguments, keywords);
+        if module.is_null() {
+            return module;
+        }
+        let name = if ffi::PyTuple_Size(arguments) > 0 {
+            ffi::PyTuple_GetItem(arguments, 0)
+        } else {
+            ffi::PyDict_GetItemString(keywords, c"name".as_ptr())
+        };
+        if names(name, b"numpy") && caller(py) == Caller::User { twin(py, module) } else { module }
+    }
+}
+
+/// A method table entry that never dies, as CPython demands.
+struct Method(ffi::PyMethodDef);
+
+// SAFETY: only CPython reads it, and nobody writes it.
+unsafe impl Sync for Method {}
+
+static IMPORT: Method = Method(ffi::PyMethodDef {
+    ml_name: c"__import__".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: import },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc: c"Import a module.".as_ptr(),
+});
+
+static IMPORT_MODULE: Method = Method(ffi::PyMethodDef {
+    ml_name: c"import_module".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionWithKeywords: import_module },
+    ml_flags: ffi::METH_VARARGS | ffi::METH_KEYWORDS,
+    ml_doc: c"Import a module.".as_ptr(),
+});
+
+/// Makes the Python function of `method`, said to be of `module`.
+fn function<'py>(py: Python<'py>, method: &'static Method, module: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = PyString::intern(py, module);
+    // SAFETY: the entry is static and right for its convention; CPython does not write it.
+    unsafe {
+        let made = ffi::PyCFunction_NewEx((&raw const method.0).cast_mut(), null_mut(), module.as_ptr());
+        Bound::from_owned_ptr_or_err(py, made)
+    }
+}
+
+/// Replaces `importlib.import_module` once `importlib` is there; what fails leaves Python's own.
+fn replace_import_module(py: Python<'_>) {
+    let replace = || -> PyResult<()> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let Ok(importlib) = modules.get_item("importlib") else { return Ok(()) };
+        let Ok(original) = importlib.getattr("import_module") else { return Ok(()) };
+        if REPLACED.import_module.set(py, original.unbind()).is_ok() {
+            importlib.setattr("import_module", function(py, &IMPORT_MODULE, "importlib")?)?;
+        }
+        Ok(())
+    };
+    // A half-imported `importlib` has no such function yet: the next import of it tries again.
+    drop(replace());
+}
+
+/// Installs interception. `reach` is "user", "all" or "none"; `packages` are installed packages that count as user code,
+/// `libraries` the folders of installed code, `standard` the first names of the standard library, and `namespace` the function
+/// from a host module to what user code sees instead. Raises ValueError for another `reach`.
+#[pyfunction]
+fn install_interception(
+    py: Python<'_>,
+    reach: &str,
+    packages: Vec<String>,
+    libraries: Vec<String>,
+    standard: Vec<String>,
+    namespace: Py<PyAny>,
+) -> PyResult<()> {
+    let reach = match reach {
+        "user" => Reach::User,
+        "all" => Reach::All,
+        "none" => Reach::Nothing,
+        other => return Err(PyValueError::new_err(format!("interception is 'user', 'all' or 'none', not '{other}'"))),
+    };
+    if RULES.set(Rules { reach, packages, libraries, standard }).is_err() || reach == Reach::Nothing {
+        return Ok(());
+    }
+    drop(REPLACED.namespace.set(py, namespace));
+    py.import("builtins")?.setattr("__import__", function(py, &IMPORT, "builtins")?)?;
+    replace_import_module(py);
+    Ok(())
+}
+
+/// Whose code has these globals: "user", "numpy", "library", or None when they do not say.
+#[pyfunction]
+fn caller_kind(globals: &Bound<'_, PyDict>) -> Option<&'static str> {
+    judge_globals(globals).map(Caller::name)
+}
+
+/// Is the calling code the user's?
+#[pyfunction(name = "called_by_user")]
+fn called_by_user_now(py: Python<'_>) -> bool {
+    called_by_user(py)
+}
+
+/// Adds this file's functions to the extension module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(install_interception, module)?)?;
+    module.add_function(wrap_pyfunction!(caller_kind, module)?)?;
+    module.add_function(wrap_pyfunction!(called_by_user_now, module)?)?;
+    front::register(module)
+}

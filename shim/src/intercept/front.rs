@@ -1,0 +1,368 @@
+//! Fronts: builtin functions that stand before NumPy's own in user code and choose between the host array and the deferred one.
+//!
+//! Lives here: the choice, by the size of the result or by an operand, from a rule given as data when the front is made; and
+//! the way a call is passed on. Promises that a call on small input costs some 20 ns more than NumPy's own, that
+//! no frame of ours shows in a traceback, and that a front looks like the function behind it (name, module, text, signature).
+//!
+//! Does not make arrays: `large` is what Python gave for large results, and `adopt` takes over what NumPy made.
+#![expect(unsafe_code, reason = "fronts are METH_FASTCALL functions over the CPython C API")]
+
+use std::ffi::{CString, c_int};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyModule, PyString, PyType};
+
+type Object = *mut ffi::PyObject;
+
+/// How a front tells that its result will be large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// A shape at this position or by this name: `zeros`.
+    Shape(usize, &'static str),
+    /// As [`Rule::Shape`], times the number of dimensions: `indices`.
+    Grid(usize, &'static str),
+    /// Rows, then columns (absent: as many): `eye`.
+    Square,
+    /// `arange`.
+    Range,
+    /// A number of samples at this position or by this name: `linspace`.
+    Number(usize, &'static str),
+    /// Known only from what NumPy made, which is then adopted; a deferred operand goes to `large`: `array`.
+    Made,
+    /// A host operand at position 0 that is large itself; a deferred one is NumPy's to dispatch: `zeros_like`.
+    Like,
+    /// `large` alone decides.
+    Always,
+}
+
+/// The names of the rules for Python.
+const RULES: [(&str, Rule); 10] = [
+    ("shape", Rule::Shape(0, "shape")),
+    ("second_shape", Rule::Shape(1, "shape")),
+    ("grid", Rule::Grid(0, "dimensions")),
+    ("square", Rule::Square),
+    ("count", Rule::Number(0, "n")),
+    ("range", Rule::Range),
+    ("samples", Rule::Number(2, "num")),
+    ("made", Rule::Made),
+    ("like", Rule::Like),
+    ("always", Rule::Always),
+];
+
+/// One front: NumPy's function, what serves large results, and the rule between them.
+struct Front {
+    host: Py<PyAny>,
+    large: Py<PyAny>,
+    rule: Rule,
+}
+
+/// What fronts share; set once by Python.
+struct Shared {
+    deferred: Py<PyType>,
+    array: Py<PyType>,
+    adopt: Py<PyAny>,
+}
+
+static FRONTS: [OnceLock<Front>; CAPACITY] = [const { OnceLock::new() }; CAPACITY];
+static SHARED: PyOnceLock<Shared> = PyOnceLock::new();
+/// Elements from which on a result is large.
+static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
+
+type Vectorcall = unsafe extern "C" fn(Object, *const Object, usize, Object) -> Object;
+
+/// `PyObject_Vectorcall`: in every CPython since 3.9, in the stable ABI only since 3.12.
+fn vectorcall() -> Option<Vectorcall> {
+    static FOUND: OnceLock<Option<Vectorcall>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: a look-up by name among the symbols of the running interpreter, which has this function with this type.
+        unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyObject_Vectorcall".as_ptr());
+            (!found.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Vectorcall>(found))
+        }
+    })
+}
+
+/// The arguments of one call, as CPython passes them.
+#[derive(Clone, Copy)]
+struct Call {
+    arguments: *const Object,
+    positional: usize,
+    keywords: Object,
+}
+
+impl Call {
+    /// Number of keyword arguments.
+    fn named(self) -> usize {
+        // SAFETY: null or a tuple of names.
+        if self.keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_Size(self.keywords) as usize } }
+    }
+
+    /// The argument at `position` or of that name, or null.
+    fn get(self, position: usize, name: &str) -> Object {
+        if position < self.positional {
+            // SAFETY: that many arguments were given.
+            return unsafe { *self.arguments.add(position) };
+        }
+        for index in 0..self.named() {
+            // SAFETY: a tuple of `str`, and an argument for each.
+            unsafe {
+                let mut length: ffi::Py_ssize_t = 0;
+                let text = ffi::PyUnicode_AsUTF8AndSize(ffi::PyTuple_GetItem(self.keywords, index as isize), &mut length);
+                if text.is_null() {
+                    ffi::PyErr_Clear();
+                } else if std::slice::from_raw_parts(text.cast::<u8>(), length as usize) == name.as_bytes() {
+                    return *self.arguments.add(self.positional + index);
+                }
+            }
+        }
+        null_mut()
+    }
+
+    /// Calls `function` with these arguments.
+    fn pass(self, function: Object) -> Object {
+        match vectorcall() {
+            // SAFETY: live objects under the same convention; no argument slot before the first is claimed.
+            Some(call) => unsafe { call(function, self.arguments, self.positional, self.keywords) },
+            None => null_mut(),
+        }
+    }
+}
+
+/// A whole number, or `None` for what is none (no exception is left set); numbers beyond the machine's are clipped.
+fn whole(value: Object) -> Option<isize> {
+    // SAFETY: a live object.
+    unsafe {
+        if value.is_null() || ffi::PyIndex_Check(value) == 0 {
+            return None;
+        }
+        let number = ffi::PyNumber_AsSsize_t(value, null_mut());
+        if number == -1 && !ffi::PyErr_Occurred().is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        Some(number)
+    }
+}
+
+/// The number of elements of a shape (a whole number or a tuple or list of them) and its number of dimensions.
+fn elements(shape: Object) -> Option<(isize, isize)> {
+    if shape.is_null() {
+        return None;
+    }
+    // SAFETY: a live object; items are borrowed while the container lives.
+    unsafe {
+        let tuple = ffi::PyTuple_Check(shape) != 0;
+        if !tuple && ffi::PyList_Check(shape) == 0 {
+            return whole(shape).map(|number| (number, 1));
+        }
+        let length = if tuple { ffi::PyTuple_Size(shape) } else { ffi::PyList_Size(shape) };
+        let mut product: isize = 1;
+        for index in 0..length {
+            let item = if tuple { ffi::PyTuple_GetItem(shape, index) } else { ffi::PyList_GetItem(shape, index) };
+            product = product.saturating_mul(whole(item)?.max(0));
+        }
+        Some((product, length))
+    }
+}
+
+/// A finite number as a float, or `None`.
+fn number(value: Object) -> Option<f64> {
+    // SAFETY: a live object.
+    unsafe {
+        if ffi::PyFloat_Check(value) == 0 && ffi::PyIndex_Check(value) == 0 {
+            return None;
+        }
+        let number = ffi::PyFloat_AsDouble(value);
+        if number == -1.0 && !ffi::PyErr_Occurred().is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        number.is_finite().then_some(number)
+    }
+}
+
+/// The length of `arange`, roughly.
+fn range(call: Call) -> Option<isize> {
+    let first = number(call.get(0, "start")).filter(|_| call.positional > 0)?;
+    let stop = call.get(1, "stop");
+    let step = call.get(2, "step");
+    // SAFETY: `Py_None` is a live object.
+    let none = unsafe { ffi::Py_None() };
+    let (start, stop) = if stop.is_null() || stop == none { (0.0, first) } else { (first, number(stop)?) };
+    let step = if step.is_null() || step == none { 1.0 } else { number(step)? };
+    if step == 0.0 { None } else { Some(((stop - start) / step).ceil() as isize) }
+}
+
+/// NumPy's array structure, as far as a size needs it: fixed by NumPy's C API.
+#[repr(C)]
+struct ArrayHead {
+    object: ffi::PyObject,
+    data: *mut u8,
+    dimensions: c_int,
+    shape: *const isize,
+    strides: *const isize,
+    base: Object,
+    dtype: Object,
+    flags: c_int,
+}
+
+/// NPY_ARRAY_OWNDATA.
+const OWNS_DATA: c_int = 4;
+
+/// The number of elements of a host array of the exact type, or `None` for another object.
+fn host_size(shared: &Shared, object: Object) -> Option<isize> {
+    // SAFETY: a live object; the exact type says that it has NumPy's structure.
+    unsafe {
+        if ffi::Py_TYPE(object) != shared.array.as_ptr().cast() {
+            return None;
+        }
+        let head = &*object.cast::<ArrayHead>();
+        let mut product: isize = 1;
+        for index in 0..head.dimensions as usize {
+            product = product.saturating_mul(*head.shape.add(index));
+        }
+        Some(product)
+    }
+}
+
+impl Front {
+    fn call(&self, py: Python<'_>, call: Call) -> Object {
+        let limit = LIMIT.load(Ordering::Relaxed);
+        let size = match self.rule {
+            Rule::Shape(position, name) => elements(call.get(position, name)).map(|found| found.0),
+            Rule::Grid(position, name) => elements(call.get(position, name)).map(|(size, rank)| size.saturating_mul(rank)),
+            Rule::Square => whole(call.get(0, "N")).map(|rows| {
+                rows.max(0).saturating_mul(whole(call.get(1, "M")).unwrap_or(rows).max(0))
+            }),
+            Rule::Number(position, name) => whole(call.get(position, name)),
+            Rule::Range => range(call),
+            Rule::Made => return self.made(py, call, limit),
+            Rule::Like => SHARED.get(py).filter(|_| call.positional > 0).and_then(|shared| {
+                // SAFETY: at least one argument was given.
+                host_size(shared, unsafe { *call.arguments })
+            }),
+            Rule::Always => Some(isize::MAX),
+        };
+        let function = if size.is_some_and(|size| size >= limit) { &self.large } else { &self.host };
+        call.pass(function.as_ptr())
+    }
+
+    /// Lets NumPy make the array, and has it adopted when it is large and nobody else holds it.
+    fn made(&self, py: Python<'_>, call: Call, limit: isize) -> Object {
+        let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
+        let deferred = shared.deferred.as_ptr().cast::<ffi::PyTypeObject>();
+        // SAFETY: live objects given by the caller; a list or tuple is looked into while it lives.
+        unsafe {
+            let first = if call.positional > 0 { *call.arguments } else { null_mut() };
+            if !first.is_null() {
+                let inside = if ffi::PyList_Check(first) != 0 && ffi::PyList_Size(first) > 0 {
+                    ffi::PyList_GetItem(first, 0)
+                } else if ffi::PyTuple_Check(first) != 0 && ffi::PyTuple_Size(first) > 0 {
+                    ffi::PyTuple_GetItem(first, 0)
+                } else {
+                    first
+                };
+                if ffi::Py_TYPE(inside) == deferred {
+                    return call.pass(self.large.as_ptr());
+                }
+            }
+            let made = call.pass(self.host.as_ptr());
+            if made.is_null() || !host_size(shared, made).is_some_and(|size| size >= limit) {
+                return made;
+            }
+            let head = &*made.cast::<ArrayHead>();
+            if ffi::Py_REFCNT(made) != 1 || head.flags & OWNS_DATA == 0 {
+                return made;
+            }
+            let adopted = ffi::PyObject_CallFunctionObjArgs(shared.adopt.as_ptr(), made, null_mut::<ffi::PyObject>());
+            ffi::Py_DecRef(made);
+            adopted
+        }
+    }
+}
+
+/// The function of slot `SLOT`, as CPython calls it.
+///
+/// # Safety
+/// Called by CPython under the METH_FASTCALL | METH_KEYWORDS convention.
+unsafe extern "C" fn enter<const SLOT: usize>(
+    _module: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    // SAFETY: called with the GIL held.
+    let py = unsafe { Python::assume_attached() };
+    match FRONTS[SLOT].get() {
+        Some(front) => front.call(py, Call { arguments, positional: positional as usize, keywords }),
+        None => null_mut(),
+    }
+}
+
+/// How many fronts there can be.
+const CAPACITY: usize = 64;
+
+macro_rules! entries {
+    ($($slot:literal)*) => { [$(enter::<$slot>),*] };
+}
+
+const ENTRIES: [ffi::PyCFunctionFastWithKeywords; CAPACITY] = entries!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
+);
+
+/// Makes a front that looks like `name` of the module `module`, with `text` as its signature and documentation in the form that
+/// CPython parses. `rule` is one of the names in this file's table. Raises ValueError for another, RuntimeError past the capacity.
+#[pyfunction]
+fn make_front(
+    py: Python<'_>,
+    name: &str,
+    module: &str,
+    text: &str,
+    rule: &str,
+    host: Py<PyAny>,
+    large: Py<PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let Some(&(_, rule)) = RULES.iter().find(|row| row.0 == rule) else {
+        return Err(PyValueError::new_err(format!("no rule '{rule}' for a front")));
+    };
+    if vectorcall().is_none() {
+        return Err(PyRuntimeError::new_err("this Python has no PyObject_Vectorcall"));
+    }
+    let Some(slot) = FRONTS.iter().position(|slot| slot.get().is_none()) else {
+        return Err(PyRuntimeError::new_err(format!("no room for the front '{name}': raise the capacity of {CAPACITY}")));
+    };
+    // The GIL is held from the search on, so the slot is still free.
+    drop(FRONTS[slot].set(Front { host, large, rule }));
+    let entry = Box::new(ffi::PyMethodDef {
+        ml_name: CString::new(name)?.into_raw(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: ENTRIES[slot] },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: CString::new(text)?.into_raw(),
+    });
+    let module = PyString::intern(py, module);
+    // SAFETY: the entry is never freed, as CPython demands, and right for its convention.
+    unsafe {
+        let made = ffi::PyCFunction_NewEx(Box::into_raw(entry), null_mut(), module.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.unbind())
+    }
+}
+
+/// Tells fronts what a deferred array and a host array are, how to adopt one, and from how many elements on it is large.
+#[pyfunction]
+fn set_front_types(py: Python<'_>, deferred: Py<PyType>, array: Py<PyType>, adopt: Py<PyAny>, limit: usize) {
+    drop(SHARED.set(py, Shared { deferred, array, adopt }));
+    LIMIT.store(isize::try_from(limit).unwrap_or(isize::MAX), Ordering::Relaxed);
+}
+
+/// Adds this file's functions to the extension module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(make_front, module)?)?;
+    module.add_function(wrap_pyfunction!(set_front_types, module)?)
+}
