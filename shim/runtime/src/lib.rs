@@ -1,1 +1,22 @@
-//! Runtime.
+//! The task runtime of one shard: fields, views, partitions, launches, window, fusion, mapper, instances, workers.
+//!
+//! No Python and no arithmetic: what a launch computes is a task that the [`Backend`] compiles and runs. A statement's
+//! way through: [`Runtime::launch`] appends to the window; a closed window is cut into groups ([`fuse`]); the executor
+//! gives the groups' fields their instances, cuts each group into tiles ([`partition`]) and runs them on the workers.
+
+mod executor;
+mod field;
+pub mod fuse;
+mod launch;
+mod mapper;
+pub mod partition;
+mod pool;
+pub mod view;
+mod window;
+
+pub use executor::Counters;
+pub use field::{Field, Handle, Instance, Sequence};
+pub use launch::{Backend, Cut, Launch, Operand, Parallel, Privilege, Work};
+pub use mapper::Mapper;
+pub use pool::{Block, Pool};
+pub use window::{Issued, Runtime, RuntimeError};

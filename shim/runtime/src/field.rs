@@ -1,0 +1,186 @@
+//! Fields: the flat storage of one array, and who still cares about it.
+//!
+//! A field is born without memory; the executor gives it an instance when the first launch that must store it runs. It
+//! knows how many user handles are left (a field with none, whose launches are all in one group, is never stored), how
+//! many exported pointers pin it, and the numbers of the last launches that write and touch it. It does not order
+//! launches (`executor`) or decide what is stored (`fuse`).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::pool::{Block, Pool};
+
+/// Number of a launch in program order; launch 0 never exists, so 0 means "nothing yet".
+pub type Sequence = u64;
+
+/// Memory that holds a field.
+pub enum Instance {
+    /// From the pool; goes back when the field ends or swaps.
+    Owned(Block),
+    /// Handed over by someone else, kept alive by `keeper`.
+    Foreign {
+        /// First byte.
+        address: usize,
+        /// Ends the loan when dropped.
+        keeper: Box<dyn Any + Send>,
+    },
+}
+
+impl Instance {
+    /// Address of the first byte.
+    pub fn address(&self) -> usize {
+        match self {
+            Instance::Owned(block) => block.address(),
+            Instance::Foreign { address, .. } => *address,
+        }
+    }
+}
+
+/// The storage of one array.
+pub struct Field {
+    number: u64,
+    bytes: usize,
+    handles: AtomicUsize,
+    pins: AtomicUsize,
+    last_write: AtomicU64,
+    last_touch: AtomicU64,
+    instance: Mutex<Option<Instance>>,
+    pool: Arc<Pool>,
+}
+
+impl Field {
+    pub(crate) fn new(number: u64, bytes: usize, pool: Arc<Pool>, instance: Option<Instance>) -> Arc<Field> {
+        if instance.is_none() {
+            pool.reserve(bytes);
+        }
+        Arc::new(Field {
+            number,
+            bytes,
+            handles: AtomicUsize::new(0),
+            pins: AtomicUsize::new(0),
+            last_write: AtomicU64::new(0),
+            last_touch: AtomicU64::new(0),
+            instance: Mutex::new(instance),
+            pool,
+        })
+    }
+
+    /// The field's number, in order of creation.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a user handle is left.
+    pub fn is_held(&self) -> bool {
+        self.handles.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether an exported pointer is alive.
+    pub fn is_pinned(&self) -> bool {
+        self.pins.load(Ordering::Acquire) > 0
+    }
+
+    /// One more exported pointer.
+    pub fn pin(&self) {
+        self.pins.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One exported pointer less.
+    pub fn unpin(&self) {
+        self.pins.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Number of the last launch that writes the field.
+    pub fn last_write(&self) -> Sequence {
+        self.last_write.load(Ordering::Acquire)
+    }
+
+    /// Number of the last launch that reads or writes the field.
+    pub fn last_touch(&self) -> Sequence {
+        self.last_touch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn touched_by(&self, sequence: Sequence, writes: bool) {
+        if writes {
+            self.last_write.store(sequence, Ordering::Release);
+        }
+        self.last_touch.store(sequence, Ordering::Release);
+    }
+
+    /// Address of the instance, if there is one. Stable only while nothing that writes the field is in flight.
+    pub fn address(&self) -> Option<usize> {
+        self.instance.lock().as_ref().map(Instance::address)
+    }
+
+    /// Whether the instance came from the pool (only those may be swapped for another).
+    pub(crate) fn is_owned(&self) -> bool {
+        !matches!(*self.instance.lock(), Some(Instance::Foreign { .. }))
+    }
+
+    pub(crate) fn has_instance(&self) -> bool {
+        self.instance.lock().is_some()
+    }
+
+    /// Address of the instance, made if there is none yet.
+    pub fn materialize(&self) -> usize {
+        let mut instance = self.instance.lock();
+        match &*instance {
+            Some(present) => present.address(),
+            None => {
+                let block = self.pool.take(self.bytes);
+                let address = block.address();
+                *instance = Some(Instance::Owned(block));
+                address
+            }
+        }
+    }
+
+    /// Puts a new instance in the place of the old one, which is returned.
+    pub(crate) fn swap(&self, block: Block) -> Option<Instance> {
+        self.instance.lock().replace(Instance::Owned(block))
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        if !matches!(self.instance.get_mut(), Some(Instance::Foreign { .. })) {
+            self.pool.release(self.bytes);
+        }
+    }
+}
+
+/// A user's hold on a field: as long as one exists, the field's values must be there to be looked at.
+pub struct Handle(Arc<Field>);
+
+impl Handle {
+    /// A new hold.
+    pub fn new(field: Arc<Field>) -> Handle {
+        field.handles.fetch_add(1, Ordering::AcqRel);
+        Handle(field)
+    }
+
+    /// The field held.
+    pub fn field(&self) -> &Arc<Field> {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        Handle::new(self.0.clone())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.handles.fetch_sub(1, Ordering::AcqRel);
+    }
+}

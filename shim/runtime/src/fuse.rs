@@ -1,0 +1,454 @@
+//! Fusion: joins launches of a closed window into groups that are walked once.
+//!
+//! All members of a group share a row axis. A launch may join when every field that is written by one side is touched by
+//! both in the same rows (then a chunk of rows can run through all members before the next chunk), or when it only
+//! overwrites what earlier members read elsewhere (then it writes a second instance, and the two swap). Members that
+//! also agree on every shared element form a pass. The decision depends on program order, shapes and views alone - and,
+//! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::field::Field;
+use crate::launch::{Launch, Work};
+use crate::view::{View, ranges_overlap, uncovered};
+
+/// Longest group: past this, compiling costs more than another walk.
+const MEMBERS_LIMIT: usize = 160;
+
+/// Where an operand of a member lives while the group runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Entry of [`Group::buffers`].
+    Buffer(usize),
+    /// Entry of [`Group::temporaries`].
+    Temporary(usize),
+}
+
+/// A field's memory as a group sees it.
+pub struct Buffer {
+    /// The field.
+    pub field: Arc<Field>,
+    /// Whether this is the second instance, which becomes the field's when the group is done.
+    pub second: bool,
+    /// Bytes that are copied to the second instance first, since no member writes them.
+    pub carried: Vec<Range<usize>>,
+}
+
+/// A launch in its group.
+pub struct Member<T> {
+    /// The launch.
+    pub launch: Launch<T>,
+    /// Row `g` of the group is row `g - shift` of the launch's domain.
+    pub shift: isize,
+    /// Pass the member belongs to; passes run one after the other over each chunk.
+    pub pass: usize,
+    /// Where each operand lives.
+    pub places: Vec<Place>,
+}
+
+/// How a group may be cut into tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// By rows.
+    Rows,
+    /// By the first inner axis.
+    Inner,
+    /// Not at all.
+    Single,
+}
+
+/// Launches that run as one.
+pub struct Group<T> {
+    /// Length of the shared row axis.
+    pub rows: usize,
+    /// The launches, in program order.
+    pub members: Vec<Member<T>>,
+    /// Memory the members touch.
+    pub buffers: Vec<Buffer>,
+    /// Fields that are never stored; each with the length of one of its rows in bytes.
+    pub temporaries: Vec<usize>,
+    /// How it may be cut.
+    pub split: Split,
+    /// Why the launch after the last member did not join; empty at the window's end.
+    pub ended: &'static str,
+}
+
+/// One touch of a field by a member.
+struct Touch {
+    member: usize,
+    operand: usize,
+    writes: bool,
+    shift: isize,
+    extent: Range<isize>,
+    row_extent: Range<isize>,
+}
+
+struct Draft<T> {
+    members: Vec<Member<T>>,
+    touches: HashMap<u64, Vec<Touch>>,
+    renamed: HashMap<u64, (usize, Vec<Range<usize>>)>,
+    accumulates: bool,
+    passes: usize,
+}
+
+/// Cuts a window into groups, in program order. With `enabled` false every launch is a group of its own.
+pub fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
+    let mut groups = Vec::new();
+    let mut draft: Option<Draft<T>> = None;
+    for launch in window {
+        let refusal = match &mut draft {
+            None => "",
+            Some(_) if !enabled => "fusion is off",
+            Some(open) => match open.admit(&launch) {
+                Ok(admission) => {
+                    open.add(launch, admission);
+                    continue;
+                }
+                Err(reason) => reason,
+            },
+        };
+        if let Some(full) = draft.take() {
+            groups.push(full.close(refusal));
+        }
+        let mut fresh = Draft::new();
+        fresh.add(launch, Admission::default());
+        draft = Some(fresh);
+    }
+    if let Some(full) = draft {
+        groups.push(full.close(""));
+    }
+    groups
+}
+
+/// How a launch joins: its shift, whether it opens a new pass, and the field it writes to a second instance.
+#[derive(Default)]
+struct Admission {
+    shift: isize,
+    new_pass: bool,
+    renames: Vec<(u64, Vec<Range<usize>>)>,
+}
+
+impl<T> Draft<T> {
+    fn new() -> Draft<T> {
+        Draft { members: Vec::new(), touches: HashMap::new(), renamed: HashMap::new(), accumulates: false, passes: 1 }
+    }
+
+    fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
+        let first = &self.members[0].launch;
+        if launch.work == Work::Whole || first.work == Work::Whole {
+            return Err("one side runs whole");
+        }
+        if self.members.len() >= MEMBERS_LIMIT {
+            return Err("the group is full");
+        }
+        let (shift, misaligned) = self.align(launch)?;
+        let rows = launch.rows();
+        let mut renames = Vec::new();
+        for number in misaligned {
+            if self.renamed.contains_key(&number) {
+                return Err("it overwrites rows that other tiles of the group read");
+            }
+            let operand = launch
+                .operands
+                .iter()
+                .find(|o| o.field.number() == number && o.privilege.writes())
+                .ok_or("it overwrites rows that other tiles of the group read")?;
+            let field = &operand.field;
+            if self.touches[&number].iter().any(|touch| touch.writes) {
+                return Err("it overwrites rows that other tiles of the group read");
+            }
+            if field.is_pinned() || !field.is_owned() {
+                return Err("it overwrites what the group reads, and an exported pointer holds the memory");
+            }
+            if launch.work != Work::Map || operand.view.covered_bytes(&launch.domain) * 2 < field.bytes() {
+                return Err("it overwrites less than half of what the group reads");
+            }
+            match uncovered(&operand.view, &launch.domain, field.bytes()) {
+                Some(carried) => renames.push((number, carried)),
+                None => return Err("it overwrites single elements of what the group reads"),
+            }
+        }
+        let shift = match shift {
+            Some(shift) => shift,
+            None => {
+                let base = &self.members[0];
+                if base.launch.rows() != rows {
+                    return Err("the number of rows differs");
+                }
+                base.shift
+            }
+        };
+        let serial = self.accumulates || launch.folds_rows();
+        let last = &self.members[self.members.len() - 1];
+        let same_walk = last.shift == shift && last.launch.domain == launch.domain;
+        let new_pass = !same_walk || self.needs_new_pass(launch);
+        if serial && (new_pass || self.passes > 1) {
+            return Err("a sum over the rows is alone in its pass");
+        }
+        if serial
+            && (self.members.iter().any(|m| !matches!(m.launch.work, Work::Map | Work::Accumulate))
+                || !matches!(launch.work, Work::Map | Work::Accumulate))
+        {
+            return Err("a sum over the rows is cut by columns");
+        }
+        if serial && launch.domain.len() < 2 {
+            return Err("a sum over the rows is alone in its pass");
+        }
+        Ok(Admission { shift, new_pass, renames })
+    }
+
+    /// The shift at which a launch touches what members wrote in the members' own rows, and the fields that it
+    /// overwrites although members read them in other rows.
+    fn align(&self, launch: &Launch<T>) -> Result<(Option<isize>, Vec<u64>), &'static str> {
+        let mut shift: Option<isize> = None;
+        let mut misaligned: Vec<u64> = Vec::new();
+        for after_writes in [true, false] {
+            for operand in &launch.operands {
+                let number = operand.field.number();
+                let Some(touches) = self.touches.get(&number) else { continue };
+                let extent = operand.view.extent(&launch.domain);
+                let row_extent = operand.view.row_extent(&launch.domain);
+                for touch in touches.iter().filter(|touch| touch.writes == after_writes) {
+                    let conflicts = operand.privilege.writes() || touch.writes;
+                    if !conflicts || !ranges_overlap(&extent, &touch.extent) {
+                        continue;
+                    }
+                    let other = &self.members[touch.member].launch;
+                    if touch.writes && (other.work == Work::Total || other.folds_rows()) {
+                        return Err("it needs a result of the whole group");
+                    }
+                    let wanted = if launch.rows() == 1 && other.rows() == 1 {
+                        Some(touch.shift)
+                    } else {
+                        row_shift(other, touch, &operand.view, &row_extent)
+                    };
+                    match wanted {
+                        Some(wanted) if shift.is_none_or(|chosen| chosen == wanted) => shift = Some(wanted),
+                        Some(_) | None if after_writes => {
+                            return Err("it touches rows that other tiles of the group write");
+                        }
+                        Some(_) | None if !misaligned.contains(&number) => misaligned.push(number),
+                        Some(_) | None => {}
+                    }
+                }
+            }
+        }
+        Ok((shift, misaligned))
+    }
+
+    /// Whether a launch with the last pass's walk must wait until that pass has finished its chunk.
+    fn needs_new_pass(&self, launch: &Launch<T>) -> bool {
+        for operand in &launch.operands {
+            let Some(touches) = self.touches.get(&operand.field.number()) else { continue };
+            let extent = operand.view.extent(&launch.domain);
+            for touch in touches {
+                let member = &self.members[touch.member];
+                if member.pass + 1 != self.passes {
+                    continue;
+                }
+                if !(operand.privilege.writes() || touch.writes) || !ranges_overlap(&extent, &touch.extent) {
+                    continue;
+                }
+                if touch.writes && member.launch.work != Work::Map {
+                    return true;
+                }
+                if member.launch.operands[touch.operand].view != operand.view {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn add(&mut self, launch: Launch<T>, admission: Admission) {
+        if admission.new_pass {
+            self.passes += 1;
+        }
+        let member = self.members.len();
+        for (number, carried) in admission.renames {
+            self.renamed.insert(number, (member, carried));
+        }
+        for (index, operand) in launch.operands.iter().enumerate() {
+            self.touches.entry(operand.field.number()).or_default().push(Touch {
+                member,
+                operand: index,
+                writes: operand.privilege.writes(),
+                shift: admission.shift,
+                extent: operand.view.extent(&launch.domain),
+                row_extent: operand.view.row_extent(&launch.domain),
+            });
+        }
+        self.accumulates |= launch.folds_rows();
+        let pass = self.passes - 1;
+        self.members.push(Member { launch, shift: admission.shift, pass, places: Vec::new() });
+    }
+
+    fn close(mut self, ended: &'static str) -> Group<T> {
+        let low = self.members.iter().map(|m| m.shift).min().unwrap_or(0);
+        let mut rows = 0;
+        for member in &mut self.members {
+            member.shift -= low;
+            let length = member.launch.rows();
+            rows = rows.max(member.shift as usize + length);
+        }
+        let final_sequence = self.members[self.members.len() - 1].launch.sequence;
+        let mut buffers: Vec<Buffer> = Vec::new();
+        let mut temporaries = Vec::new();
+        let mut places: HashMap<(u64, bool), Place> = HashMap::new();
+        let whole = self.members[0].launch.work == Work::Whole;
+        let mut assigned: Vec<Vec<Place>> = Vec::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let mut row = Vec::new();
+            for operand in &member.launch.operands {
+                let number = operand.field.number();
+                let second = match self.renamed.get(&number) {
+                    Some((by, _)) => index > *by || (index == *by && operand.privilege.writes()),
+                    None => false,
+                };
+                let place = *places.entry((number, second)).or_insert_with(|| {
+                    let fleeting = !whole
+                        && !operand.field.is_held()
+                        && !operand.field.has_instance()
+                        && operand.field.last_touch() <= final_sequence
+                        && !self.renamed.contains_key(&number)
+                        && may_stay_unstored(&self.touches[&number], &self.members);
+                    if fleeting {
+                        temporaries.push(operand.view.row_stride().unsigned_abs().max(operand.view.item_bytes));
+                        Place::Temporary(temporaries.len() - 1)
+                    } else {
+                        let carried = match self.renamed.get(&number) {
+                            Some((_, carried)) if second => carried.clone(),
+                            Some(_) | None => Vec::new(),
+                        };
+                        buffers.push(Buffer { field: operand.field.clone(), second, carried });
+                        Place::Buffer(buffers.len() - 1)
+                    }
+                });
+                row.push(place);
+            }
+            assigned.push(row);
+        }
+        for (member, row) in self.members.iter_mut().zip(assigned) {
+            member.places = row;
+        }
+        let only = &self.members[0].launch;
+        let split = if whole || rows == 0 {
+            Split::Single
+        } else if self.accumulates {
+            // A long enough first inner axis shares the columns out; otherwise the order is serial by nature.
+            let free = self.members.iter().all(|m| {
+                m.launch.operands.iter().all(|o| !o.privilege.writes() || o.view.strides.get(1).is_some_and(|s| *s != 0))
+            });
+            if only.domain.len() >= 2 && free { Split::Inner } else { Split::Single }
+        } else {
+            Split::Rows
+        };
+        let mut group = Group { rows, members: self.members, buffers, temporaries, split, ended };
+        if group.split == Split::Rows {
+            group.merge_axes();
+        }
+        group
+    }
+}
+
+/// Whether all touches of a field agree which of its rows belongs to a row of the group (so that a chunk can hold it).
+fn may_stay_unstored<T>(touches: &[Touch], members: &[Member<T>]) -> bool {
+    let first = &touches[0];
+    let writer = &members[first.member].launch;
+    if !first.writes || writer.work == Work::Total || writer.folds_rows() {
+        return false;
+    }
+    let stride = writer.operands[first.operand].view.row_stride();
+    let row = |touch: &Touch| {
+        let launch = &members[touch.member].launch;
+        let row = touch.row_extent.start.div_euclid(stride.max(1));
+        let fits = touch.row_extent.end <= (row + 1) * stride && launch.operands[touch.operand].view.row_stride() == stride;
+        fits.then_some(row - touch.shift)
+    };
+    touches.iter().all(|touch| members[touch.member].launch.rows() == 1)
+        || (stride > 0 && row(first).is_some() && touches.iter().all(|touch| row(touch) == row(first)))
+}
+
+/// The shift that makes row `g` of both walks touch the same stretch of the field, if the strides allow one.
+fn row_shift<T>(other: &Launch<T>, touch: &Touch, view: &View, row_extent: &Range<isize>) -> Option<isize> {
+    let stride = view.row_stride();
+    if stride <= 0 || other.operands[touch.operand].view.row_stride() != stride {
+        return None;
+    }
+    let row = row_extent.start.div_euclid(stride);
+    let other_row = touch.row_extent.start.div_euclid(stride);
+    let fits = row_extent.end <= (row + 1) * stride && touch.row_extent.end <= (other_row + 1) * stride;
+    fits.then(|| touch.shift + row - other_row)
+}
+
+impl<T> Group<T> {
+    /// Merges the row axis with the next one as long as every walk is unbroken across it, so that few long rows can be
+    /// cut as finely as many short ones.
+    fn merge_axes(&mut self) {
+        loop {
+            let domain = &self.members[0].launch.domain;
+            if domain.len() < 2 {
+                return;
+            }
+            let inner = domain[1] as isize;
+            let unbroken = self.members.iter().all(|member| {
+                member.shift == 0
+                    && member.launch.domain == *domain
+                    && match member.launch.work {
+                        Work::Map | Work::Total => true,
+                        Work::Fold { axes } => axes + 2 <= domain.len(),
+                        Work::Accumulate | Work::Whole => false,
+                    }
+                    && member.launch.operands.iter().all(|o| o.view.strides[0] == o.view.strides[1] * inner)
+            });
+            if !unbroken {
+                return;
+            }
+            for member in &mut self.members {
+                let rows = member.launch.domain.remove(0);
+                member.launch.domain[0] *= rows;
+                for operand in &mut member.launch.operands {
+                    operand.view.strides.remove(0);
+                }
+                for (place, operand) in member.places.iter().zip(&member.launch.operands) {
+                    if let Place::Temporary(index) = place {
+                        self.temporaries[*index] =
+                            operand.view.row_stride().unsigned_abs().max(operand.view.item_bytes);
+                    }
+                }
+            }
+            self.rows = self.members[0].launch.domain[0];
+        }
+    }
+}
+
+impl<T> fmt::Display for Group<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let split = match self.split {
+            Split::Rows => "rows",
+            Split::Inner => "columns",
+            Split::Single => "nothing",
+        };
+        writeln!(out, "group rows {} cut by {split}", self.rows)?;
+        for member in &self.members {
+            write!(out, "  pass {}", member.pass)?;
+            if member.shift != 0 {
+                write!(out, " shift {}", member.shift)?;
+            }
+            writeln!(out, " {}", member.launch)?;
+        }
+        if !self.temporaries.is_empty() {
+            writeln!(out, "  not stored: {}", self.temporaries.len())?;
+        }
+        for buffer in self.buffers.iter().filter(|b| b.second) {
+            writeln!(out, "  second instance: f{}", buffer.field.number())?;
+        }
+        if !self.ended.is_empty() {
+            writeln!(out, "  ends: {}", self.ended)?;
+        }
+        Ok(())
+    }
+}

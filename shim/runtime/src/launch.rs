@@ -1,0 +1,151 @@
+//! Launches: an operation over a domain, with the views it reads and writes.
+//!
+//! A launch is a value: it can be kept, compared and printed. What is computed is the task, which the runtime hands to
+//! the [`Backend`] without looking inside.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::field::{Field, Sequence};
+use crate::fuse::Group;
+use crate::view::{Axes, View};
+
+/// What a launch does to an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    /// Reads it.
+    Read,
+    /// Writes every element of the view, without looking at the old ones.
+    Write,
+    /// Reads and writes it.
+    ReadWrite,
+}
+
+impl Privilege {
+    /// Whether values change.
+    pub fn writes(self) -> bool {
+        matches!(self, Privilege::Write | Privilege::ReadWrite)
+    }
+}
+
+/// A view of a field, and what the launch does to it.
+#[derive(Clone)]
+pub struct Operand {
+    /// The storage.
+    pub field: Arc<Field>,
+    /// The walk over it, one stride for each axis of the launch's domain.
+    pub view: View,
+    /// Read or written.
+    pub privilege: Privilege,
+}
+
+/// How a launch walks its domain; decides what it may be joined with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Element by element.
+    Map,
+    /// The trailing axes are folded, each row of them in order, into one element.
+    Fold {
+        /// Number of trailing axes folded.
+        axes: usize,
+    },
+    /// Everything is folded, in order, into one element.
+    Total,
+    /// Folded along leading axes, one outer index after the other: the output has stride 0 there.
+    Accumulate,
+    /// Not divisible here: the task runs on whole operands, in its own way.
+    Whole,
+}
+
+/// One operation over a domain.
+///
+/// Promises of whoever issues: a written view does not overlap itself (except along folded axes), and overlaps a read
+/// view of the same launch only when both are the same walk. Axis 0 of the domain is the row axis; a written view has
+/// no negative strides.
+pub struct Launch<T> {
+    /// Number in program order.
+    pub sequence: Sequence,
+    /// Name for plans, as `add`.
+    pub name: Arc<str>,
+    /// How the domain is walked.
+    pub work: Work,
+    /// Lengths of the domain's axes.
+    pub domain: Axes<usize>,
+    /// Views read and written.
+    pub operands: SmallVec<[Operand; 4]>,
+    /// What is computed.
+    pub task: T,
+}
+
+impl<T> Launch<T> {
+    /// Length of the row axis (1 for a domain without axes).
+    pub fn rows(&self) -> usize {
+        self.domain.first().copied().unwrap_or(1)
+    }
+
+    /// Whether all rows are folded into one, in order.
+    pub fn folds_rows(&self) -> bool {
+        self.work == Work::Accumulate
+            && self.operands.iter().any(|o| o.privilege.writes() && o.view.row_stride() == 0)
+    }
+}
+
+impl<T> fmt::Display for Launch<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {:?}", self.name, self.domain.as_slice())?;
+        for operand in &self.operands {
+            let sign = match operand.privilege {
+                Privilege::Read => "<-",
+                Privilege::Write => "->",
+                Privilege::ReadWrite => "<>",
+            };
+            write!(out, " {sign}f{}", operand.field.number())?;
+            if operand.view.offset != 0 {
+                write!(out, "+{}", operand.view.offset)?;
+            }
+            if !operand.view.is_dense(&self.domain) {
+                write!(out, "{:?}", operand.view.strides.as_slice())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Part of a group that one point task runs: a range of its rows, or of its first inner axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// These rows of the group.
+    Rows(Range<usize>),
+    /// All rows, this range of the first inner axis.
+    Inner(Range<usize>),
+}
+
+/// Runs `part(0), ..., part(parts - 1)`, on all worker threads, in any order, and returns when all are done.
+pub trait Parallel: Sync {
+    /// Runs the parts.
+    fn each(&self, parts: usize, part: &(dyn Fn(usize) + Sync));
+    /// Number of threads that share the work.
+    fn threads(&self) -> usize;
+}
+
+/// The tasks, as a function table: what groups are compiled to and how their parts run. No method may panic.
+pub trait Backend: Send + Sync + 'static {
+    /// What a launch computes.
+    type Task: Send + 'static;
+    /// A group made ready to run.
+    type Compiled: Send + Sync;
+    /// What a tile leaves to be combined with the other tiles' parts.
+    type Partial: Send;
+
+    /// Makes a group ready. Pure arithmetic on the plan: called without the GIL, on any thread.
+    fn lower(&self, group: &Group<Self::Task>) -> Self::Compiled;
+    /// Runs one tile. `addresses` has one entry for each of the group's buffers.
+    fn run(&self, compiled: &Self::Compiled, addresses: &[usize], cut: &Cut) -> Self::Partial;
+    /// Combines the tiles' parts, in tile order, and stores totals.
+    fn finish(&self, compiled: &Self::Compiled, addresses: &[usize], partials: Vec<Self::Partial>);
+    /// Runs a [`Work::Whole`] launch; `addresses` has one entry (start of the field) for each operand.
+    fn whole(&self, launch: &Launch<Self::Task>, addresses: &[usize], workers: &dyn Parallel);
+}

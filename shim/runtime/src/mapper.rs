@@ -1,0 +1,58 @@
+//! The mapper: every number that changes how a program is run, but never what it computes.
+//!
+//! Tunables only; each says what it trades. The shim fills them from the command line.
+
+/// Answers to "how many, how large, how far ahead".
+#[derive(Clone, Debug)]
+pub struct Mapper {
+    /// Worker threads.
+    pub cpus: usize,
+    /// Processors that tiles are cut for; more than `cpus` in tests, so that small machines cut as large ones do.
+    pub processors: usize,
+    /// Fewest elements worth a tile; arrays below it are host arrays.
+    pub min_tile: usize,
+    /// Launches after which a window closes.
+    pub window: usize,
+    /// Closed windows that may wait to be run before issue waits.
+    pub run_ahead: usize,
+    /// Whether launches are joined.
+    pub fusion: bool,
+    /// Bytes that fields may reserve.
+    pub memory_limit: usize,
+    /// Whether groups are kept as text.
+    pub show_plan: bool,
+}
+
+/// Tiles for each processor: a few, so that a processor that the system slows down does not hold up the rest.
+const TILES_PER_PROCESSOR: usize = 4;
+
+impl Mapper {
+    /// Tiles that a group of `rows` rows with `row_elements` elements each is cut into.
+    pub fn colours(&self, rows: usize, row_elements: usize) -> usize {
+        let least = (self.min_tile / row_elements.max(1)).max(1);
+        (rows / least).clamp(1, self.processors * if self.min_tile > 1 { TILES_PER_PROCESSOR } else { 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_not_smaller_than_the_least() {
+        let mapper = Mapper {
+            cpus: 2,
+            processors: 2,
+            min_tile: 1000,
+            window: 64,
+            run_ahead: 4,
+            fusion: true,
+            memory_limit: usize::MAX,
+            show_plan: false,
+        };
+        assert_eq!(mapper.colours(10, 100), 1);
+        assert_eq!(mapper.colours(20, 100), 2);
+        assert_eq!(mapper.colours(1_000_000, 1), 8);
+        assert_eq!(Mapper { min_tile: 1, processors: 3, ..mapper }.colours(5, 1), 3);
+    }
+}

@@ -1,0 +1,169 @@
+//! Views: affine walks over the flat storage of a field.
+//!
+//! A view of rank k over a domain of rank k: the byte address of index `i` is `offset + sum(i * strides)`. Zero strides
+//! repeat (broadcast), negative ones walk backwards. Everything here is integer arithmetic on shapes; nothing touches
+//! memory and nothing knows a dtype beyond its size.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+/// Lengths or byte strides of a few axes.
+pub type Axes<T> = SmallVec<[T; 4]>;
+
+/// Byte offset of the first element and byte strides along the axes of a launch's domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Byte offset of index 0 from the start of the field.
+    pub offset: isize,
+    /// Byte strides, one for each axis of the domain.
+    pub strides: Axes<isize>,
+    /// Size of one element in bytes.
+    pub item_bytes: usize,
+}
+
+impl View {
+    /// The bytes that the view touches over a domain, as one covering range; empty for an empty domain.
+    pub fn extent(&self, domain: &[usize]) -> Range<isize> {
+        if domain.contains(&0) {
+            return self.offset..self.offset;
+        }
+        let reach = reach(domain, &self.strides);
+        self.offset + reach.start..self.offset + reach.end + self.item_bytes as isize
+    }
+
+    /// The bytes that one row (a fixed index on axis 0, here index 0) touches.
+    pub fn row_extent(&self, domain: &[usize]) -> Range<isize> {
+        let reach = reach(domain.get(1..).unwrap_or_default(), self.strides.get(1..).unwrap_or_default());
+        self.offset + reach.start..self.offset + reach.end + self.item_bytes as isize
+    }
+
+    /// Bytes from one row to the next (0 for a domain without axes).
+    pub fn row_stride(&self) -> isize {
+        self.strides.first().copied().unwrap_or(0)
+    }
+
+    /// Whether two elements of the domain can share a byte.
+    pub fn overlaps_itself(&self, domain: &[usize]) -> bool {
+        let mut axes: Axes<(usize, usize)> = domain
+            .iter()
+            .zip(&self.strides)
+            .filter(|(length, _)| **length > 1)
+            .map(|(length, stride)| (stride.unsigned_abs(), *length))
+            .collect();
+        axes.sort_unstable();
+        let mut span = self.item_bytes;
+        for (stride, length) in axes {
+            if stride < span {
+                return true;
+            }
+            span = stride * (length - 1) + span;
+        }
+        false
+    }
+
+    /// Whether the view is the dense, row-major walk over `domain` starting at its offset.
+    pub fn is_dense(&self, domain: &[usize]) -> bool {
+        let mut expected = self.item_bytes as isize;
+        for (length, stride) in domain.iter().zip(&self.strides).rev() {
+            if *length != 1 && *stride != expected {
+                return false;
+            }
+            expected *= *length as isize;
+        }
+        true
+    }
+
+    /// Number of bytes a view without overlap covers.
+    pub fn covered_bytes(&self, domain: &[usize]) -> usize {
+        domain.iter().product::<usize>() * self.item_bytes
+    }
+}
+
+/// Smallest and largest byte offset that the axes add.
+fn reach(lengths: &[usize], strides: &[isize]) -> Range<isize> {
+    let mut low = 0;
+    let mut high = 0;
+    for (length, stride) in lengths.iter().zip(strides) {
+        let last = (*length as isize - 1) * stride;
+        if last < 0 { low += last } else { high += last }
+    }
+    low..high
+}
+
+/// Whether two byte ranges share a byte.
+pub fn ranges_overlap(left: &Range<isize>, right: &Range<isize>) -> bool {
+    left.start < right.end && right.start < left.end
+}
+
+/// The byte ranges of a field that a written view leaves untouched, in order; `None` where the view's runs are not whole
+/// stretches of bytes that come in increasing order (then nothing cheap can be said).
+pub fn uncovered(view: &View, domain: &[usize], field_bytes: usize) -> Option<Vec<Range<usize>>> {
+    let mut run = view.item_bytes as isize;
+    let mut outer = domain.len();
+    while outer > 0 && (view.strides[outer - 1] == run || domain[outer - 1] == 1) {
+        run *= domain[outer - 1] as isize;
+        outer -= 1;
+    }
+    if run < 64 && outer > 0 {
+        return None;
+    }
+    let mut gaps = Vec::new();
+    let mut position = 0isize;
+    let mut index: Axes<usize> = domain[..outer].iter().map(|_| 0).collect();
+    loop {
+        let start = view.offset + index.iter().zip(&view.strides).map(|(i, s)| *i as isize * s).sum::<isize>();
+        if start < position {
+            return None;
+        }
+        if start > position {
+            gaps.push(position as usize..start as usize);
+        }
+        position = start + run;
+        let mut axis = outer;
+        loop {
+            if axis == 0 {
+                if (position as usize) < field_bytes {
+                    gaps.push(position as usize..field_bytes);
+                }
+                return Some(gaps);
+            }
+            axis -= 1;
+            index[axis] += 1;
+            if index[axis] < domain[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    #[test]
+    fn extents_follow_negative_strides() {
+        let view = View { offset: 80, strides: smallvec![-16, 4], item_bytes: 4 };
+        assert_eq!(view.extent(&[3, 2]), 48..88);
+        assert_eq!(view.row_extent(&[3, 2]), 80..88);
+        assert_eq!(view.extent(&[0, 2]), 80..80);
+    }
+
+    #[test]
+    fn a_window_overlaps_itself_and_a_matrix_does_not() {
+        assert!(View { offset: 0, strides: smallvec![8, 8], item_bytes: 8 }.overlaps_itself(&[3, 3]));
+        assert!(!View { offset: 0, strides: smallvec![24, 8], item_bytes: 8 }.overlaps_itself(&[3, 3]));
+        assert!(View { offset: 0, strides: smallvec![0, 8], item_bytes: 8 }.overlaps_itself(&[3, 3]));
+    }
+
+    #[test]
+    fn the_border_of_an_inner_square_is_uncovered() {
+        let view = View { offset: 800 + 8, strides: smallvec![800, 8], item_bytes: 8 };
+        let gaps = uncovered(&view, &[2, 98], 4 * 800).expect("runs are whole");
+        assert_eq!(gaps, vec![0..808, 1592..1608, 2392..3200]);
+        assert!(View { offset: 0, strides: smallvec![800, 8], item_bytes: 8 }.is_dense(&[4, 100]));
+        assert!(uncovered(&View { offset: 0, strides: smallvec![16], item_bytes: 8 }, &[10], 160).is_none());
+    }
+}

@@ -1,0 +1,187 @@
+//! The window and the runtime's front door: launches are gathered here in program order until a value is needed.
+//!
+//! A window closes when it is long enough or when someone waits; never by time, load or free memory, so that every shard
+//! closes its windows at the same launches.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::executor::{Counters, Executor};
+use crate::field::{Field, Handle, Instance, Sequence};
+use crate::launch::{Backend, Launch, Operand, Parallel, Work};
+use crate::mapper::Mapper;
+use crate::pool::Pool;
+use crate::view::Axes;
+
+/// Why the runtime could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The limit on memory is reached.
+    #[error("{asked} bytes asked for, {used} of {limit} in use")]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes that fields hold.
+        used: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A bug in the runtime or in a task, kept from hanging the program.
+    #[error("the runtime failed: {0}")]
+    Failed(String),
+}
+
+/// What [`Runtime::launch`] did, and what the caller owes.
+#[derive(Clone, Copy, Debug)]
+pub struct Issued {
+    /// Number of the launch.
+    pub sequence: Sequence,
+    /// Too many windows wait: the caller should [`Runtime::catch_up`] (without the GIL) before issuing more.
+    pub backlog: bool,
+    /// The launch touches a pinned field: the caller must [`Runtime::wait`] for it before going on.
+    pub pinned: bool,
+}
+
+/// A task runtime for one shard.
+pub struct Runtime<B: Backend> {
+    executor: Arc<Executor<B>>,
+    pool: Arc<Pool>,
+    mapper: Mapper,
+    window: Mutex<Vec<Launch<B::Task>>>,
+    issued: AtomicU64,
+    fields: AtomicU64,
+}
+
+impl<B: Backend> Runtime<B> {
+    /// Starts a runtime with its threads.
+    pub fn new(backend: B, mapper: Mapper) -> Runtime<B> {
+        let pool = Pool::new(mapper.memory_limit);
+        let executor = Arc::new(Executor::new(backend, mapper.clone(), pool.clone()));
+        let server = executor.clone();
+        // Without its background thread nothing is lost: waits run the queue themselves.
+        drop(std::thread::Builder::new().name("legate-executor".to_owned()).spawn(move || server.serve()));
+        Runtime { executor, pool, mapper, window: Mutex::new(Vec::new()), issued: AtomicU64::new(0), fields: AtomicU64::new(0) }
+    }
+
+    /// The tunables in force.
+    pub fn mapper(&self) -> &Mapper {
+        &self.mapper
+    }
+
+    /// The task table.
+    pub fn backend(&self) -> &B {
+        self.executor.backend()
+    }
+
+    /// The memory pool.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Counts of what ran.
+    pub fn counters(&self) -> &Counters {
+        &self.executor.counters
+    }
+
+    /// The worker threads, for work that is done at once.
+    pub fn workers(&self) -> &dyn Parallel {
+        &self.executor.workers
+    }
+
+    /// A new field of `bytes` bytes without memory yet. When the limit does not allow it, waits for what is in flight
+    /// (temporaries may end), then gives up.
+    pub fn field(&self, bytes: usize) -> Result<Handle, RuntimeError> {
+        if !self.pool.has_room(bytes) {
+            self.flush()?;
+            if !self.pool.has_room(bytes) {
+                let used = self.pool.reserved();
+                return Err(RuntimeError::OutOfMemory { asked: bytes, used, limit: self.pool.limit() });
+            }
+        }
+        Ok(self.new_field(bytes, None))
+    }
+
+    /// A field over memory that someone else owns; `keeper` is dropped when the field ends.
+    pub fn adopt(&self, address: usize, bytes: usize, keeper: Box<dyn Any + Send>) -> Handle {
+        self.new_field(bytes, Some(Instance::Foreign { address, keeper }))
+    }
+
+    fn new_field(&self, bytes: usize, instance: Option<Instance>) -> Handle {
+        let number = self.fields.fetch_add(1, Ordering::Relaxed);
+        Handle::new(Field::new(number, bytes, self.pool.clone(), instance))
+    }
+
+    /// Appends a launch to the window.
+    pub fn launch(
+        &self,
+        name: Arc<str>,
+        work: Work,
+        domain: Axes<usize>,
+        operands: SmallVec<[Operand; 4]>,
+        task: B::Task,
+    ) -> Issued {
+        let mut window = self.window.lock();
+        let sequence = self.issued.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut pinned = false;
+        for operand in &operands {
+            operand.field.touched_by(sequence, operand.privilege.writes());
+            pinned |= operand.field.is_pinned();
+        }
+        window.push(Launch { sequence, name, work, domain, operands, task });
+        let mut waiting = 0;
+        if window.len() >= self.mapper.window {
+            waiting = self.executor.enqueue(std::mem::take(&mut *window));
+        }
+        Issued { sequence, backlog: waiting > self.mapper.run_ahead, pinned }
+    }
+
+    /// Whether launch `sequence` has been run.
+    pub fn is_done(&self, sequence: Sequence) -> bool {
+        self.executor.completed() >= sequence
+    }
+
+    /// Waits until launch `sequence` has been run, closing the window if it is in there. Call without the GIL.
+    pub fn wait(&self, sequence: Sequence) -> Result<(), RuntimeError> {
+        if self.is_done(sequence) {
+            return match self.executor.failure() {
+                Some(failure) => Err(RuntimeError::Failed(failure)),
+                None => Ok(()),
+            };
+        }
+        {
+            let mut window = self.window.lock();
+            if !window.is_empty() {
+                self.executor.enqueue(std::mem::take(&mut *window));
+            }
+        }
+        self.executor.wait(sequence).map_err(RuntimeError::Failed)
+    }
+
+    /// Waits until everything issued so far has been run. Call without the GIL.
+    pub fn flush(&self) -> Result<(), RuntimeError> {
+        self.wait(self.issued.load(Ordering::Acquire))
+    }
+
+    /// Waits until only the newest windows are left. Call without the GIL.
+    pub fn catch_up(&self) -> Result<(), RuntimeError> {
+        let slack = (self.mapper.window * self.mapper.run_ahead / 2) as u64;
+        let open = self.window.lock().len() as u64;
+        let queued = self.issued.load(Ordering::Acquire).saturating_sub(open);
+        self.executor.wait(queued.saturating_sub(slack)).map_err(RuntimeError::Failed)
+    }
+
+    /// Tells the runtime that it lives in a forked child now, which has no threads but the calling one. The parent must
+    /// have flushed before the fork.
+    pub fn forked(&self) {
+        self.executor.forked();
+    }
+
+    /// The plan of everything run so far, as text (empty unless asked for by the mapper).
+    pub fn plan_text(&self) -> String {
+        self.executor.plan_text()
+    }
+}
