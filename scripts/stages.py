@@ -1,0 +1,139 @@
+"""The stages of the test run, as a table, and the loop that runs them.
+
+usage: stages.py [--quick] [--only check|quick|all|NAME...] [--list]
+Promises: every stage runs even where an earlier one failed, each within its time limit, with its time printed; the last line is
+`N passed, N failed`, and the exit code is 1 when anything failed. Does not set anything up (scripts/setup does).
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
+CRATES = ["-p", "legate-launcher", "-p", "legate-runtime", "-p", "legate-kernels"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command of the run: the smallest set it belongs to (check < quick < all), its limit, and what it adds to the environment."""
+
+    name: str
+    words: list[str]
+    within: str
+    limit_s: int
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+STAGES = [
+    Stage("format", ["cargo", "fmt", "--check"], "check", 60),
+    Stage("lints", ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], "check", 600),
+    Stage("docs", ["cargo", "doc", "--quiet", "--no-deps", "--workspace"], "check", 300, {"RUSTDOCFLAGS": "-D warnings"}),
+    Stage("house", [*PYTEST, "tests/house"], "check", 60),
+    Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900),
+    Stage("launcher", [*PYTEST, "tests/launcher"], "check", 300),
+    Stage("arrays, tiny tiles", [*PYTEST, "tests/numpy", "--stage", "tiny"], "check", 600),
+    Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
+    Stage("arrays, not fused", [*PYTEST, "tests/numpy", "--stage", "unfused"], "quick", 600),
+    Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
+    Stage("programs and cases", [*PYTEST, "tests/test_programs.py", "tests/test_cases.py"], "quick", 900),
+    Stage("second Python and NumPy", ["scripts/second-python"], "all", 600),
+    Stage("random programs", [sys.executable, "-m", "tests.random_programs"], "all", 600),
+    Stage("NumPy's tests, as users run", ["tests/numpy_suite/run", "--subset", "4"], "all", 900),
+    Stage("NumPy's tests, forced", ["tests/numpy_suite/run", "--forced", "--subset", "4"], "all", 900),
+]
+SETS = ("check", "quick", "all")
+
+# Lines that a runner closes with, and how many passed and failed in them; all such lines of a stage are added up.
+COUNTS = {
+    "cargo": re.compile(r"^test result: .*?(?P<passed>\d+) passed; (?P<failed>\d+) failed"),
+    "pytest": re.compile(r"^(?=.* in [\d.]+s)(?:.*?(?P<failed>\d+) failed)?(?:.*?(?P<passed>\d+) passed)?(?:.*?(?P<errors>\d+) error)?"),
+    "numpy_suite": re.compile(r"^\w+: (?P<passed>\d+) of \d+ cases.*; (?P<failed>\d+) functions fail outside"),
+}
+
+
+def counts(lines, code):
+    """How many tests passed and failed in what a stage printed; a stage without such lines is one test."""
+    passed = failed = 0
+    for line in lines:
+        for pattern in COUNTS.values():
+            if found := pattern.match(line):
+                groups = found.groupdict()
+                passed += int(groups["passed"] or 0)
+                failed += int(groups["failed"] or 0) + int(groups.get("errors") or 0)
+    if code != 0:
+        return passed, max(failed, 1)
+    return max(passed, 1), failed
+
+
+def end(process):
+    """Ends a stage's process and all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run(stage):
+    """Runs one stage, showing its output; its lines and exit code, None when it was stopped at its limit."""
+    process = subprocess.Popen(stage.words, cwd=TOP, env={**os.environ, **stage.environment}, text=True, errors="replace",
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    stopped = threading.Event()
+    timer = threading.Timer(stage.limit_s, lambda: (stopped.set(), end(process)))
+    timer.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+        code = process.wait()
+    finally:
+        timer.cancel()
+        end(process)
+    return lines, None if stopped.is_set() else code
+
+
+def chosen(options):
+    """The stages that the options ask for, in the table's order."""
+    wanted = ["quick"] if options.quick else options.only or ["all"]
+    names = {stage.name for stage in STAGES}
+    if unknown := [name for name in wanted if name not in SETS and name not in names]:
+        sys.exit(f"no stage {unknown[0]!r}; there are: {', '.join(sorted(names))}; and the sets {', '.join(SETS)}")
+    reach = max((SETS.index(name) for name in wanted if name in SETS), default=-1)
+    return [stage for stage in STAGES if stage.name in wanted or SETS.index(stage.within) <= reach]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="leave out the long stages")
+    parser.add_argument("--only", nargs="+", default=[], metavar="STAGE", help="stages or sets to run")
+    parser.add_argument("--list", action="store_true", help="print the stages and their sets")
+    options = parser.parse_args()
+    if options.list:
+        print(*(f"{stage.within:6} {stage.name}" for stage in STAGES), sep="\n")
+        return 0
+    rows = []
+    for stage in chosen(options):
+        print(f"\n=== {stage.name}", flush=True)
+        began = time.monotonic()
+        lines, code = run(stage)
+        if code is None:
+            print(f"{stage.name}: stopped after {stage.limit_s} seconds", flush=True)
+        rows.append((stage.name, time.monotonic() - began, *counts(lines, code)))
+    print("\n=== in all")
+    for name, seconds, passed, failed in rows:
+        print(f"{'FAILED' if failed else 'ok':6} {name:30} {seconds:6.0f} s  {passed} passed, {failed} failed")
+    passed, failed = sum(row[2] for row in rows), sum(row[3] for row in rows)
+    print(f"{sum(row[1] for row in rows):.0f} seconds")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
