@@ -31,10 +31,9 @@ fn command() -> Command {
         let arg = Arg::new(flag.name).long(flag.name).help_heading(flag.group).help(help_of(flag));
         match flag.kind {
             Kind::Switch { .. } | Kind::Act => arg.action(ArgAction::SetTrue),
-            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => arg
-                .value_name(flag.value_name)
-                .action(ArgAction::Set)
-                .value_parser(ValueParser::os_string()),
+            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => {
+                arg.value_name(flag.value_name).action(ArgAction::Set).value_parser(ValueParser::os_string())
+            }
         }
     });
     Command::new("legate")
@@ -91,14 +90,15 @@ fn refusal(error: &clap::Error) -> String {
     };
     let asked = text_of(ContextKind::InvalidArg).unwrap_or_default();
     let name = asked.split([' ', '=']).next().unwrap_or_default();
-    match error.kind() {
-        ErrorKind::UnknownArgument => match text_of(ContextKind::SuggestedArg) {
+    if error.kind() == ErrorKind::UnknownArgument {
+        match text_of(ContextKind::SuggestedArg) {
             Some(nearest) => format!("no option {name}; did you mean {nearest}?"),
             None => unknown(name, name.trim_start_matches('-')),
-        },
-        ErrorKind::TooManyValues => format!("{name} takes no value"),
-        ErrorKind::InvalidValue => format!("{name} needs a value"),
-        _ => error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+        }
+    } else if error.kind() == ErrorKind::TooManyValues {
+        format!("{name} takes no value")
+    } else {
+        error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
     }
 }
 

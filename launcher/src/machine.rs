@@ -20,9 +20,8 @@ impl Machine {
     pub(crate) fn look() -> Machine {
         let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_memory(&text));
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let limit = limit_files(&groups)
-            .filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
-            .min();
+        let limit =
+            limit_files(&groups).filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
         Machine {
             cpus: thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: match (physical, limit) {
@@ -47,9 +46,7 @@ fn limit_files(groups: &str) -> impl Iterator<Item = String> {
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
         let (root, file) = match controllers {
             "" => ("/sys/fs/cgroup", "memory.max"),
-            list if list.split(',').any(|name| name == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
+            list if list.split(',').any(|name| name == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             _ => continue,
         };
         let mut path = path.trim_end_matches('/');
@@ -77,10 +74,7 @@ mod tests {
     #[test]
     fn every_group_above_is_asked() {
         let two: Vec<_> = limit_files("0::/a/b\n").collect();
-        assert_eq!(
-            two,
-            ["/sys/fs/cgroup/a/b/memory.max", "/sys/fs/cgroup/a/memory.max", "/sys/fs/cgroup/memory.max"]
-        );
+        assert_eq!(two, ["/sys/fs/cgroup/a/b/memory.max", "/sys/fs/cgroup/a/memory.max", "/sys/fs/cgroup/memory.max"]);
         let one: Vec<_> = limit_files("3:cpu,cpuacct:/x\n9:memory:/\n").collect();
         assert_eq!(one, ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]);
     }

@@ -91,9 +91,8 @@ fn take_long(
         None => (body, None),
     };
     let name = String::from_utf8_lossy(name).into_owned();
-    let mut value_of = |value: Option<OsString>| {
-        value.or_else(|| words.next()).ok_or_else(|| format!("--{name} needs a value"))
-    };
+    let mut value_of =
+        |value: Option<OsString>| value.or_else(|| words.next()).ok_or_else(|| format!("--{name} needs a value"));
     if PYTHON_LONG.contains(&name.as_str()) {
         let value = value_of(value)?;
         line.python.extend([OsString::from(format!("--{name}")), value]);

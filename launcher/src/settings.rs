@@ -92,9 +92,7 @@ impl Settings {
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.iter().any(|setting| match setting.flag.kind {
-            Kind::Switch { on, .. } => {
-                setting.flag.name == name && setting.value.as_deref() == Some(OsStr::new(on))
-            }
+            Kind::Switch { on, .. } => setting.flag.name == name && setting.value.as_deref() == Some(OsStr::new(on)),
             Kind::Act | Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => false,
         })
     }
@@ -134,9 +132,7 @@ mod tests {
 
     fn gather(words: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
         let line = parse(shell_words(words)?)?;
-        let lookup = |name: &str| {
-            variables.iter().find(|row| row.0 == name).map(|row| OsString::from(row.1))
-        };
+        let lookup = |name: &str| variables.iter().find(|row| row.0 == name).map(|row| OsString::from(row.1));
         Settings::gather(&line, lookup, &MACHINE)
     }
 

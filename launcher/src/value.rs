@@ -74,7 +74,8 @@ impl Kind {
             }
             Kind::Callers => {
                 let is_name = |name: &str| {
-                    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())
+                    !name.is_empty()
+                        && !name.starts_with(|c: char| c.is_ascii_digit())
                         && name.chars().all(|c| c.is_alphanumeric() || c == '_')
                 };
                 if !shown.split(',').all(|prefix| prefix.split('.').all(is_name)) {
