@@ -253,7 +253,7 @@ def look(state: State) -> str | None:
              f"np.shares_memory({name}, {other})", f"np.may_share_memory({name}, {other})", f"bool(({name} == {other}).any())",
              f"np.array_equal({name}, {other})", f"{name}.sum() > 3", f"float({name}.sum())", f"list({name})[:2]", f"{name}.base is None",
              f"np.ndim({name}), np.shape({name}), np.size({name})", f"f'{{{name}.max():.3f}}'", f"{name}.flags.writeable",
-             f"np.result_type({name}, {other})", f"isinstance({name}, np.ndarray)", f"[float(x) for x in {name}[0]]", f"hash({name}.max())",
+             f"np.result_type({name}, {other})", f"isinstance({name}, np.ndarray)", f"[float(x) for x in {name}[0]]", f"hash(np.nan_to_num({name}.max()))",
              f"bool({name})", f"{name}.flags.owndata", f"{name}.max() in {name}", f"np.allclose({name}, {name})", f"{name}.dtype.name",
              f"sum({name}.ravel()[:4])", f"np.can_cast({name}.dtype, 'f4')", f"round({name}.ravel()[0], 1)", f"divmod({name}.sum(), 3)",
              f"{name}.sum() + {name}", f"{name}.max() * 2", f"np.float32({name}.min())", f"type({name}.sum()).__name__"]

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as host
 
-from tests.random_programs.compare import difference, values_difference
+from tests.difference import difference, values_difference
 
 if os.environ.get("SUITE_SELF"):
     np = host
