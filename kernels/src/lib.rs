@@ -1,5 +1,9 @@
 //! Block programs over NumPy's inner loops and our own: one tile at a time.
 //!
-//! No Python and no runtime here: the shim lowers a fused group to a [`program::Program`], and point tasks run it.
+//! No Python and no runtime here: the shim lowers a fused group to a [`program::Program`], and point tasks run it through
+//! [`execute`].
 
+pub mod execute;
+pub mod loops;
+mod pairwise;
 pub mod program;

@@ -9,6 +9,10 @@
 //! This file only describes programs; it promises that any two programs that print alike do alike. It does not run them
 //! (see `execute`), decide what is fused (the runtime), or know what a dtype is beyond its size.
 
+#![expect(unsafe_code, reason = "inner loops carry raw pointers between threads")]
+
+mod print;
+
 use std::any::Any;
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
@@ -37,6 +41,11 @@ pub struct Loop {
     /// Keeps `context` and `auxdata` alive.
     pub owner: Option<Arc<dyn Any + Send + Sync>>,
 }
+
+// SAFETY: the invariant of `Loop`: any thread may call it while `owner`, which is itself Send and Sync, lives.
+unsafe impl Send for Loop {}
+// SAFETY: as above; nothing in a `Loop` changes after it is made.
+unsafe impl Sync for Loop {}
 
 /// Up to 32 bytes of one element, aligned for any numeric type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +96,8 @@ pub enum Arg {
 pub enum Reducer {
     /// NumPy's pairwise sum (rule of NumPy >= 2.3): result = seed + pairwise(all).
     Pairwise(Float),
-    /// A binary inner loop called in reduce form, strictly in order within a tile; partials of tiles fold in order.
+    /// A binary inner loop called in reduce form, in order within a tile; partials of tiles fold in order. (NumPy's own
+    /// `add` loops for floats sum pairwise within each call: floating sums use [`Reducer::Pairwise`].)
     Fold(Loop),
     /// Index of the first smallest or largest element (NaN wins, as in NumPy); the result is an i64.
     ArgExtreme(Extreme, Number),
@@ -161,7 +171,8 @@ pub enum Step {
         flags: usize,
     },
     /// `output = start + index * delta` where index counts the pass's elements (row-major over rows and inner axes, row 0
-    /// of the group being index 0), computed as NumPy's `arange` does: in the type itself for integers, in double for F16/F32/F64.
+    /// of the group being index 0), computed as NumPy's `arange` does: in the type itself, wrapping for integers. For F16
+    /// `start` and `delta` are given, and the sum is computed, in f32.
     Index {
         /// Type of the output.
         number: Number,

@@ -1,0 +1,298 @@
+//! The executor of block programs: compiles a program once, then runs it tile by tile, from any number of threads.
+//!
+//! Promises NumPy's bits: every loop sees the elements it would see in a serial run, sums follow NumPy's tree wherever tiles
+//! cut them, and floating-point events reach the flag table. It trusts the program (its accesses lie within their buffers, no
+//! pass reads what an earlier row of it has written through another access) and does not decide what is fused.
+
+#![expect(unsafe_code, reason = "computes the addresses of a program's accesses")]
+
+mod fold;
+mod index;
+mod nest;
+mod plan;
+mod scratch;
+mod status;
+mod transfer;
+mod walk;
+
+use std::ffi::c_int;
+use std::fmt;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::program::{Element, Memory, Program, Split, Tile};
+use fold::State;
+use fold::total::{self, Part};
+use nest::{Base, Nest, Walk};
+use plan::{Operation, Plan, Target};
+pub use scratch::Scratch;
+pub use status::{DIVIDE_BY_ZERO, FlagTable, INVALID, OVERFLOW, UNDERFLOW};
+use walk::Cursor;
+
+/// Bytes that the passes of a program should touch per chunk, so that the next pass finds them in cache: a quarter of an L2
+/// of 1 MiB.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// An inner loop that reported failure. What it had written by then stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopError {
+    /// Name of the loop.
+    pub name: Arc<str>,
+    /// What it returned.
+    pub code: c_int,
+}
+
+impl fmt::Display for LoopError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "inner loop {} failed with code {}", self.name, self.code)
+    }
+}
+
+impl std::error::Error for LoopError {}
+
+/// What one tile knows about the program's totals; [`Executable::finish`] joins those of all tiles.
+#[derive(Clone, Debug, Default)]
+pub struct Partials {
+    totals: Vec<Part>,
+}
+
+/// A program ready to run.
+#[derive(Clone)]
+pub struct Executable {
+    program: Program,
+    /// One per pass, for tiles with all of the inner axes.
+    plans: Vec<Plan>,
+    chunk_rows: usize,
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.program)
+    }
+}
+
+impl Executable {
+    /// Makes all decisions that do not depend on the tile.
+    pub fn compile(program: Program) -> Executable {
+        let plans = program.passes.iter().map(|pass| Plan::new(pass, Nest::new(pass, None))).collect();
+        let chunk_rows = chunk_rows(&program);
+        Executable { program, plans, chunk_rows }
+    }
+
+    /// What it was compiled from.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs one tile. Different tiles may run at the same time on different threads.
+    ///
+    /// # Safety
+    /// `buffers` must hold the base address of every buffer, valid for the program's accesses within the tile: nobody else
+    /// writes what the tile reads or writes, or reads what it writes, meanwhile. Different buffers must not overlap.
+    pub unsafe fn run(
+        &self,
+        buffers: &[*mut u8],
+        tile: &Tile,
+        scratch: &mut Scratch,
+        flags: &FlagTable,
+    ) -> Result<Partials, LoopError> {
+        debug_assert_eq!(buffers.len(), self.program.buffers);
+        let narrowed: Vec<Plan>;
+        let plans = match (self.program.split, &tile.inner) {
+            (Split::Inner(axis), Some(range)) => {
+                let nests = self.program.passes.iter().map(|pass| (pass, Nest::new(pass, Some((axis, range)))));
+                narrowed = nests.map(|(pass, nest)| Plan::new(pass, nest)).collect();
+                &narrowed
+            }
+            _ => &self.plans,
+        };
+        let mut run = TileRun::new(&self.program, plans, tile, self.chunk_rows, buffers, scratch);
+        let mut events = status::Events::begin(flags);
+        let mut row = tile.rows.start;
+        while row < tile.rows.end {
+            let end = (row + self.chunk_rows).min(tile.rows.end);
+            for pass in 0..plans.len() {
+                // SAFETY: the caller's.
+                unsafe { run.run_pass(pass, row..end, &mut events)? };
+            }
+            row = end;
+        }
+        Ok(run.into_partials())
+    }
+
+    /// The totals, from the partials of all tiles in the order of their rows.
+    pub fn finish(&self, partials: &[Partials], flags: &FlagTable) -> Result<Vec<Element>, LoopError> {
+        let mut totals = vec![Element([0; 32]); self.program.totals.len()];
+        let mut events = status::Events::begin(flags);
+        for plan in &self.plans {
+            for operation in &plan.operations {
+                let Operation::Fold(fold, _) = operation else { continue };
+                let Target::Total { total, elements } = fold.target else { continue };
+                let parts = partials.iter().map(|partial| partial.totals[total].clone()).collect();
+                totals[total] = total::join(fold, elements, parts)?;
+                events.take(fold.flags, matches!(fold.item_bytes, 16 | 32));
+            }
+        }
+        Ok(totals)
+    }
+}
+
+/// Rows per chunk. With one pass and no slots nothing is read again, and the whole tile is one chunk.
+fn chunk_rows(program: &Program) -> usize {
+    if program.passes.len() < 2 && program.slots.is_empty() {
+        return usize::MAX / 2;
+    }
+    let slots: usize = program.slots.iter().sum();
+    let memory: usize = program.passes.iter().map(pass_row_bytes).sum();
+    (CHUNK_BYTES / (slots + memory / 2).max(1)).max(1)
+}
+
+/// Bytes of buffers that a pass touches per row.
+fn pass_row_bytes(pass: &crate::program::Pass) -> usize {
+    let accesses = pass.accesses.iter().filter(|access| matches!(access.memory, Memory::Buffer(_)) && access.row_stride != 0);
+    accesses
+        .map(|access| {
+            let axes = pass.inner.iter().zip(&access.inner_strides);
+            access.item_bytes * axes.filter(|(_, stride)| **stride != 0).map(|(length, _)| length).product::<usize>()
+        })
+        .sum()
+}
+
+/// The running of one tile.
+struct TileRun<'a> {
+    program: &'a Program,
+    plans: &'a [Plan],
+    tile: &'a Tile,
+    buffers: &'a [*mut u8],
+    /// Base addresses of the slots.
+    slots: SmallVec<[*mut u8; 4]>,
+    /// The registers of all passes: each pass uses them anew.
+    registers: *mut u8,
+    states: Vec<Vec<State>>,
+    pointers: Vec<*mut u8>,
+}
+
+impl<'a> TileRun<'a> {
+    fn new(
+        program: &'a Program,
+        plans: &'a [Plan],
+        tile: &'a Tile,
+        chunk_rows: usize,
+        buffers: &'a [*mut u8],
+        scratch: &mut Scratch,
+    ) -> TileRun<'a> {
+        let register_bytes = plans.iter().map(|plan| plan.scratch_bytes).max().unwrap_or(0).next_multiple_of(64);
+        let rows = chunk_rows.min(tile.rows.len());
+        let mut bytes = register_bytes;
+        let mut offsets: SmallVec<[usize; 4]> = SmallVec::new();
+        for row_bytes in &program.slots {
+            offsets.push(bytes);
+            // Off a page's multiple, for the same reason as registers.
+            bytes += (row_bytes * rows).next_multiple_of(4096) + 576;
+        }
+        let registers = scratch.reserve(bytes.max(1));
+        let states = plans
+            .iter()
+            .zip(&program.passes)
+            .map(|(plan, pass)| {
+                let rows = pass_rows(&pass.rows, &tile.rows);
+                let elements = plan.nest.row_elements;
+                let first = (rows.start - pass.rows.start) * elements;
+                if rows.is_empty() { Vec::new() } else { State::for_plan(plan, first, first + rows.len() * elements) }
+            })
+            .collect();
+        TileRun {
+            program,
+            plans,
+            tile,
+            buffers,
+            slots: offsets.iter().map(|offset| registers.wrapping_add(*offset)).collect(),
+            registers,
+            states,
+            pointers: Vec::new(),
+        }
+    }
+
+    /// # Safety
+    /// As for [`Executable::run`]; `chunk` lies within the tile.
+    unsafe fn run_pass(&mut self, pass: usize, chunk: Range<usize>, events: &mut status::Events<'_>) -> Result<(), LoopError> {
+        let plan = &self.plans[pass];
+        let pass_range = &self.program.passes[pass].rows;
+        let rows = pass_rows(pass_range, &chunk);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.pointers.clear();
+        for walk in &plan.nest.walks {
+            let address = self.walk_start(walk, rows.start, chunk.start);
+            self.pointers.push(address);
+        }
+        let bases = SmallVec::from_slice(&self.pointers);
+        self.pointers.extend(plan.storages.iter().map(|offset| self.registers.wrapping_add(*offset)));
+        for state in &mut self.states[pass] {
+            state.begin_chunk();
+        }
+        let mut cursor = Cursor {
+            plan,
+            rows: rows.len(),
+            starts_pass: rows.start == pass_rows(pass_range, &self.tile.rows).start,
+            within_run: 0,
+            bases,
+            pointers: &mut self.pointers,
+            states: &mut self.states[pass],
+            events,
+        };
+        // SAFETY: the caller's: the pointers are those of the chunk's first elements.
+        unsafe { cursor.run() }
+    }
+
+    /// The address of a walk's first element in `row`, in a chunk that begins with `chunk_row`.
+    fn walk_start(&self, walk: &Walk, row: usize, chunk_row: usize) -> *mut u8 {
+        let (base, row) = match walk.base {
+            Base::Memory(Memory::Buffer(buffer)) => (self.buffers[buffer], row),
+            Base::Memory(Memory::Slot(slot)) => (self.slots[slot], row - chunk_row),
+            Base::Memory(Memory::Constant(constant)) => (ptr::from_ref(&self.program.constants[constant]).cast_mut().cast(), 0),
+            Base::Index => (ptr::null_mut(), row),
+        };
+        base.wrapping_offset(walk.offset + walk.row_stride * row.cast_signed())
+    }
+
+    fn into_partials(self) -> Partials {
+        let mut totals = vec![Part::Nothing; self.program.totals.len()];
+        for (plan, states) in self.plans.iter().zip(self.states) {
+            let mut states: Vec<Option<State>> = states.into_iter().map(Some).collect();
+            for operation in &plan.operations {
+                let Operation::Fold(fold, state) = operation else { continue };
+                let Target::Total { total, .. } = fold.target else { continue };
+                if let Some(State::Total(rule)) = states.get_mut(*state).and_then(Option::take) {
+                    totals[total] = rule.into_part();
+                }
+            }
+        }
+        Partials { totals }
+    }
+}
+
+/// The rows of a pass that lie in `within`; empty at the pass's start if there are none.
+fn pass_rows(pass: &Range<usize>, within: &Range<usize>) -> Range<usize> {
+    let start = pass.start.max(within.start);
+    let end = pass.end.min(within.end);
+    if start < end { start..end } else { pass.start..pass.start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared<T: Send + Sync>() {}
+
+    #[test]
+    fn executables_are_shared_between_threads() {
+        shared::<Executable>();
+        shared::<FlagTable>();
+        shared::<Partials>();
+    }
+}

@@ -1,0 +1,455 @@
+//! Lowering a pass: which operands go straight to the inner loops and which through registers, where registers live, and
+//! how many elements a block has.
+//!
+//! Promises that no loop gets an operand that is unaligned or that overlaps another in part, and that registers whose
+//! lives overlap do not share storage. It does not touch memory (see `walk`).
+
+use smallvec::{SmallVec, smallvec};
+
+use super::nest::{Base, Nest, Walk};
+use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Reducer, Seed, Step};
+
+/// Innermost runs shorter than this are gathered into full blocks.
+const SHORT_RUN: usize = 64;
+
+/// Bytes of registers that a block should keep within: half of a 48 KiB L1, measured in `facts/fusion.md`.
+const REGISTER_BYTES: usize = 24 << 10;
+
+/// Bounds of the block size in elements, when a pass has registers.
+const BLOCK: (usize, usize) = (128, 1024);
+
+/// Block size of a pass of one step without registers: long enough that the cost of a call vanishes.
+const LONE_BLOCK: usize = 16 << 10;
+
+/// Operands that repeat after at most this many elements are gathered once per chunk.
+const PERIOD: usize = 512;
+
+/// An index into the table of current addresses: first the walks, then the storages.
+pub(super) type Pointer = usize;
+
+/// Something a loop reads or writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    pub(super) pointer: Pointer,
+    /// Bytes between elements within a block.
+    pub(super) stride: isize,
+}
+
+/// Which walk of memory is copied to or from which storage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub(super) walk: usize,
+    pub(super) storage: Pointer,
+    /// Only in the first block of a chunk: what was gathered then serves every block.
+    pub(super) once: bool,
+}
+
+/// One loop call per block.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) kernel: Kernel,
+    pub(super) pointers: SmallVec<[Pointer; 4]>,
+    pub(super) strides: SmallVec<[isize; 4]>,
+    pub(super) flags: usize,
+    /// Whether an operand is wide enough to be a long double.
+    pub(super) wide: bool,
+}
+
+/// A loop whose text does not matter for comparing plans.
+#[derive(Clone)]
+pub(super) struct Kernel(pub(super) Loop);
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0.name)
+    }
+}
+
+/// What a reduction does to its operand.
+#[derive(Clone, Debug)]
+pub(super) enum Rule {
+    Pairwise(Float),
+    Fold(Kernel),
+    ArgExtreme(Extreme, Number),
+}
+
+impl Rule {
+    pub(super) fn new(reducer: &Reducer) -> Rule {
+        match reducer {
+            Reducer::Pairwise(float) => Rule::Pairwise(*float),
+            Reducer::Fold(kernel) => Rule::Fold(Kernel(kernel.clone())),
+            Reducer::ArgExtreme(extreme, number) => Rule::ArgExtreme(*extreme, *number),
+        }
+    }
+}
+
+/// A reduction of all or of trailing axes.
+#[derive(Clone, Debug)]
+pub(super) struct Fold {
+    pub(super) rule: Rule,
+    pub(super) seed: Seed,
+    pub(super) input: Operand,
+    pub(super) item_bytes: usize,
+    pub(super) flags: usize,
+    pub(super) target: Target,
+}
+
+/// Where a reduction's results go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// One element of this walk for each `folded` elements (the nest's `axes` trailing axes).
+    Walk { walk: usize, folded: usize, axes: usize },
+    /// This total; the pass walks `elements` in all its rows.
+    Total { total: usize, elements: usize },
+}
+
+/// What is done to a block.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    Load(Transfer),
+    Store(Transfer),
+    Call(Call),
+    Index { number: Number, start: Element, delta: Element, output: Operand, walk: usize },
+    /// The index into the states of the run.
+    Fold(Fold, usize),
+    Accumulate { kernel: Kernel, seed: Seed, input: Operand, output: usize, item_bytes: usize, flags: usize },
+}
+
+/// A pass ready to run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) nest: Nest,
+    /// Blocks run over the whole nest flattened, and not within innermost runs.
+    pub(super) gathers: bool,
+    /// Elements per block; when gathering, a multiple of `unit`.
+    pub(super) block: usize,
+    pub(super) operations: Vec<Operation>,
+    /// Offsets of the storages in the scratch memory.
+    pub(super) storages: Vec<usize>,
+    /// Bytes of scratch memory that the storages take.
+    pub(super) scratch_bytes: usize,
+}
+
+impl Plan {
+    /// Lowers `pass`, whose nest is given.
+    pub(super) fn new(pass: &Pass, nest: Nest) -> Plan {
+        let innermost = nest.axes[nest.axes.len() - 1];
+        let gathers = nest.axes.len() > 1 && innermost.length < SHORT_RUN;
+        let mut lowering = Lowering {
+            pass,
+            nest: &nest,
+            gathers,
+            operations: Vec::with_capacity(pass.steps.len() + 2),
+            registers: pass.registers.iter().map(|bytes| Register { item_bytes: *bytes, pinned: false }).collect(),
+            loaded: vec![None; pass.accesses.len()],
+            folds: 0,
+        };
+        for step in &pass.steps {
+            lowering.lower(step);
+        }
+        let Lowering { mut operations, registers, .. } = lowering;
+        let (storage_of, storage_count) = assign(&operations, &registers, nest.walks.len());
+        let item_bytes = registers.iter().map(|register| register.item_bytes).max().unwrap_or(0);
+        let block = block_size(&nest, gathers, storage_count, item_bytes, &operations);
+        let spacing = (block * item_bytes).next_multiple_of(4096) + 576;
+        let first = nest.walks.len();
+        for operation in &mut operations {
+            for_each_pointer(operation, |pointer| {
+                if *pointer >= first {
+                    *pointer = first + storage_of[*pointer - first];
+                }
+            });
+        }
+        Plan {
+            gathers,
+            block,
+            operations,
+            storages: (0..storage_count).map(|storage| storage * spacing).collect(),
+            scratch_bytes: storage_count * spacing,
+            nest,
+        }
+    }
+}
+
+/// A register before storage is assigned.
+struct Register {
+    item_bytes: usize,
+    /// Keeps its storage through all blocks.
+    pinned: bool,
+}
+
+struct Lowering<'a> {
+    pass: &'a Pass,
+    nest: &'a Nest,
+    gathers: bool,
+    operations: Vec<Operation>,
+    registers: Vec<Register>,
+    /// The register that already holds an access's block.
+    loaded: Vec<Option<usize>>,
+    folds: usize,
+}
+
+impl Lowering<'_> {
+    fn lower(&mut self, step: &Step) {
+        match step {
+            Step::Apply { kernel, inputs, outputs, flags } => self.lower_call(kernel, inputs, outputs, *flags),
+            Step::Index { number, start, delta, output } => {
+                let (output, store) = self.output(*output);
+                let walk = self.nest.walks.len() - 1;
+                self.operations.push(Operation::Index { number: *number, start: *start, delta: *delta, output, walk });
+                self.operations.extend(store);
+            }
+            Step::Reduce { reducer, seed, input, output, axes, flags } => {
+                let inner = self.pass.inner.len();
+                let folded = self.pass.inner[inner - axes..].iter().product();
+                let target = Target::Walk { walk: *output, folded, axes: self.nest.trailing_axes(folded) };
+                self.lower_fold(reducer, *seed, *input, *flags, target);
+            }
+            Step::Total { reducer, seed, input, total, flags } => {
+                let elements = self.pass.rows.len() * self.pass.inner.iter().product::<usize>();
+                self.lower_fold(reducer, *seed, *input, *flags, Target::Total { total: *total, elements });
+            }
+            Step::Accumulate { kernel, seed, input, output, flags } => {
+                let operand = self.input(*input, &[]);
+                self.operations.push(Operation::Accumulate {
+                    kernel: Kernel(kernel.clone()),
+                    seed: *seed,
+                    input: operand,
+                    output: *output,
+                    item_bytes: self.nest.walks[*output].item_bytes,
+                    flags: *flags,
+                });
+                self.written(*output);
+            }
+        }
+    }
+
+    fn lower_call(&mut self, kernel: &Loop, inputs: &[Arg], outputs: &[Arg], flags: usize) {
+        let mut operands: SmallVec<[Operand; 4]> =
+            inputs.iter().map(|input| self.input(*input, outputs)).collect();
+        let mut stores: SmallVec<[Operation; 2]> = smallvec![];
+        for output in outputs {
+            let (operand, store) = self.output(*output);
+            operands.push(operand);
+            stores.extend(store);
+        }
+        let wide = inputs.iter().chain(outputs).any(|arg| matches!(self.item_bytes(*arg), 16 | 32));
+        self.operations.push(Operation::Call(Call {
+            kernel: Kernel(kernel.clone()),
+            pointers: operands.iter().map(|operand| operand.pointer).collect(),
+            strides: operands.iter().map(|operand| operand.stride).collect(),
+            flags,
+            wide,
+        }));
+        self.operations.extend(stores);
+        for output in outputs {
+            if let Arg::Access(access) = output {
+                self.written(*access);
+            }
+        }
+    }
+
+    fn lower_fold(&mut self, reducer: &Reducer, seed: Seed, input: Arg, flags: usize, target: Target) {
+        let operand = self.input(input, &[]);
+        let item_bytes = self.item_bytes(input);
+        let fold = Fold { rule: Rule::new(reducer), seed, input: operand, item_bytes, flags, target };
+        self.operations.push(Operation::Fold(fold, self.folds));
+        self.folds += 1;
+        if let Target::Walk { walk, .. } = target {
+            self.written(walk);
+        }
+    }
+
+    fn item_bytes(&self, arg: Arg) -> usize {
+        match arg {
+            Arg::Register(register) => self.registers[register].item_bytes,
+            Arg::Access(access) => self.nest.walks[access].item_bytes,
+        }
+    }
+
+    fn register_operand(&self, register: usize) -> Operand {
+        Operand {
+            pointer: self.nest.walks.len() + register,
+            stride: self.registers[register].item_bytes.cast_signed(),
+        }
+    }
+
+    /// The stride with which a loop may walk this access within a block, if it may.
+    fn direct_stride(&self, walk: &Walk) -> Option<isize> {
+        if !walk.aligned {
+            None
+        } else if self.gathers {
+            walk.whole
+        } else {
+            walk.strides.last().copied()
+        }
+    }
+
+    /// The operand for reading `arg` in a step that writes `outputs`; loads it first where needed.
+    fn input(&mut self, arg: Arg, outputs: &[Arg]) -> Operand {
+        let access = match arg {
+            Arg::Register(register) => return self.register_operand(register),
+            Arg::Access(access) => access,
+        };
+        let walk = &self.nest.walks[access];
+        let overlaps = outputs.iter().any(|output| match output {
+            Arg::Register(_) => false,
+            Arg::Access(output) => overlap_in_part(walk, &self.nest.walks[*output]),
+        });
+        if let (Some(stride), false) = (self.direct_stride(walk), overlaps) {
+            return Operand { pointer: access, stride };
+        }
+        if let Some(register) = self.loaded[access] {
+            return self.register_operand(register);
+        }
+        let once = self.gathers && self.period(walk) <= PERIOD && !self.is_written(access);
+        let register = self.registers.len();
+        self.registers.push(Register { item_bytes: walk.item_bytes, pinned: once });
+        self.loaded[access] = Some(register);
+        let operand = self.register_operand(register);
+        self.operations.push(Operation::Load(Transfer { walk: access, storage: operand.pointer, once }));
+        operand
+    }
+
+    /// The operand for writing `arg`, and the transfer that must follow.
+    fn output(&mut self, arg: Arg) -> (Operand, Option<Operation>) {
+        let access = match arg {
+            Arg::Register(register) => return (self.register_operand(register), None),
+            Arg::Access(access) => access,
+        };
+        let walk = &self.nest.walks[access];
+        if let Some(stride) = self.direct_stride(walk) {
+            return (Operand { pointer: access, stride }, None);
+        }
+        let register = self.registers.len();
+        self.registers.push(Register { item_bytes: walk.item_bytes, pinned: false });
+        let operand = self.register_operand(register);
+        let store = Operation::Store(Transfer { walk: access, storage: operand.pointer, once: false });
+        (operand, Some(store))
+    }
+
+    /// After how many elements of the nest this walk repeats.
+    fn period(&self, walk: &Walk) -> usize {
+        let outer = walk.strides.iter().position(|stride| *stride != 0).unwrap_or(walk.strides.len());
+        if outer == 0 {
+            return usize::MAX;
+        }
+        self.nest.axes[outer..].iter().map(|axis| axis.length).product()
+    }
+
+    /// Whether any step of the pass writes the memory that this access reads.
+    fn is_written(&self, access: usize) -> bool {
+        let memory = self.pass.accesses[access].memory;
+        let writes = |target: usize| self.pass.accesses[target].memory == memory;
+        self.pass.steps.iter().any(|step| match step {
+            Step::Apply { outputs, .. } => {
+                outputs.iter().any(|output| matches!(output, Arg::Access(target) if writes(*target)))
+            }
+            Step::Index { output, .. } => matches!(output, Arg::Access(target) if writes(*target)),
+            Step::Reduce { output, .. } | Step::Accumulate { output, .. } => writes(*output),
+            Step::Total { .. } => false,
+        })
+    }
+
+    /// Forgets copies of what `access` may have overwritten.
+    fn written(&mut self, access: usize) {
+        let memory = self.pass.accesses[access].memory;
+        for (loaded, other) in self.loaded.iter_mut().zip(&self.pass.accesses) {
+            if other.memory == memory {
+                *loaded = None;
+            }
+        }
+    }
+}
+
+/// Whether two walks may touch the same bytes other than element by element.
+fn overlap_in_part(input: &Walk, output: &Walk) -> bool {
+    let same_memory = match (input.base, output.base) {
+        (Base::Memory(Memory::Constant(_)) | Base::Index, _) | (_, Base::Index) => false,
+        (Base::Memory(a), Base::Memory(b)) => a == b,
+    };
+    let same_walk = input.offset == output.offset
+        && input.row_stride == output.row_stride
+        && input.strides == output.strides
+        && input.item_bytes == output.item_bytes;
+    same_memory && !same_walk
+}
+
+/// Gives each register a storage by the span of operations in which it lives: the storage of each register and their number.
+fn assign(operations: &[Operation], registers: &[Register], first: usize) -> (Vec<usize>, usize) {
+    let mut last = vec![None; registers.len()];
+    let mut operations = operations.to_vec();
+    for (index, operation) in operations.iter_mut().enumerate() {
+        for_each_pointer(operation, |pointer| {
+            if *pointer >= first {
+                last[*pointer - first] = Some(index);
+            }
+        });
+    }
+    let mut storage_of = vec![usize::MAX; registers.len()];
+    let mut free: Vec<usize> = Vec::new();
+    let mut count = 0;
+    for (index, operation) in operations.iter_mut().enumerate() {
+        let mut ended: SmallVec<[usize; 4]> = SmallVec::new();
+        for_each_pointer(operation, |pointer| {
+            if *pointer < first {
+                return;
+            }
+            let register = *pointer - first;
+            let pinned = registers[register].pinned;
+            if storage_of[register] == usize::MAX {
+                // A pinned register lives in all blocks, so what it takes must never have been another's.
+                let reused = if pinned { None } else { free.pop() };
+                storage_of[register] = reused.unwrap_or_else(|| {
+                    count += 1;
+                    count - 1
+                });
+            }
+            if last[register] == Some(index) && !pinned && !ended.contains(&storage_of[register]) {
+                ended.push(storage_of[register]);
+            }
+        });
+        free.extend(ended);
+    }
+    (storage_of, count)
+}
+
+fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(&mut Pointer)) {
+    match operation {
+        Operation::Load(transfer) | Operation::Store(transfer) => visit(&mut transfer.storage),
+        Operation::Call(call) => call.pointers.iter_mut().for_each(visit),
+        Operation::Index { output, .. } => visit(&mut output.pointer),
+        Operation::Fold(fold, _) => visit(&mut fold.input.pointer),
+        Operation::Accumulate { input, .. } => visit(&mut input.pointer),
+    }
+}
+
+fn block_size(nest: &Nest, gathers: bool, storages: usize, item_bytes: usize, operations: &[Operation]) -> usize {
+    let limit = if storages == 0 {
+        if operations.len() == 1 { LONE_BLOCK } else { BLOCK.1 }
+    } else {
+        let fitting = (REGISTER_BYTES / (storages * item_bytes.max(1))).clamp(BLOCK.0, BLOCK.1);
+        let rounded = fitting - fitting % 16;
+        // A block whose bytes divide a page keeps the phase between streams and registers fixed: see `facts/fusion.md`.
+        if 4096 % (rounded * item_bytes.max(1)) == 0 { rounded - 16 } else { rounded }
+    };
+    let innermost = nest.axes[nest.axes.len() - 1];
+    if !gathers {
+        if innermost.by_rows || innermost.length == 0 {
+            return limit;
+        }
+        // Equal blocks: no short last one.
+        let blocks = innermost.length.div_ceil(limit);
+        return innermost.length.div_ceil(blocks).next_multiple_of(16);
+    }
+    let once = operations.iter().any(|operation| matches!(operation, Operation::Load(Transfer { once: true, .. })));
+    let limit = if once { limit.max(PERIOD) } else { limit };
+    let mut unit = 1;
+    for axis in nest.axes[1..].iter().rev() {
+        if unit * axis.length > limit {
+            break;
+        }
+        unit *= axis.length;
+    }
+    (limit / unit.max(1)).max(1) * unit.max(1)
+}

@@ -1,0 +1,293 @@
+//! Running a plan over one chunk of rows: blocks in order, and every operation of the plan over each block.
+//!
+//! Promises that each operation sees every element of the pass once, in row-major order. Which elements lie where was
+//! decided in `plan`; what reductions do is in `fold`.
+
+#![expect(unsafe_code, reason = "computes addresses and calls inner loops on them")]
+
+use std::ffi::c_char;
+
+use smallvec::SmallVec;
+
+use super::LoopError;
+use super::fold::{self, Bases, State};
+use super::nest::{Axis, Walk};
+use super::plan::{Call, Kernel, Operation, Plan, Transfer};
+use super::status::Events;
+use super::{index, transfer};
+
+/// What a run of a plan works on.
+///
+/// Invariant: `pointers` holds, for each walk of the plan, the address of its element at the start of the current block
+/// (when gathering and the walk is no single run: of the chunk), then the address of each storage; all of it valid for
+/// the whole chunk as the caller of `Executable::run` promised.
+pub(super) struct Cursor<'a, 'b> {
+    pub(super) plan: &'a Plan,
+    pub(super) rows: usize,
+    /// Whether the chunk begins with the first row that the pass has in the tile.
+    pub(super) starts_pass: bool,
+    /// Elements of the current innermost run before the current block.
+    pub(super) within_run: usize,
+    /// The first elements of all walks.
+    pub(super) bases: Bases,
+    pub(super) pointers: &'a mut [*mut u8],
+    pub(super) states: &'a mut [State],
+    pub(super) events: &'a mut Events<'b>,
+}
+
+impl Cursor<'_, '_> {
+    /// Runs the plan over its chunk.
+    ///
+    /// # Safety
+    /// The type's invariant, at the chunk's first element.
+    pub(super) unsafe fn run(&mut self) -> Result<(), LoopError> {
+        if self.plan.nest.row_elements == 0 {
+            return Ok(());
+        }
+        // SAFETY: passed on.
+        unsafe { if self.plan.gathers { self.run_gathering() } else { self.run_direct() } }
+    }
+
+    /// Blocks within each innermost run; walks keep their strides.
+    unsafe fn run_direct(&mut self) -> Result<(), LoopError> {
+        let plan = self.plan;
+        let axes = &plan.nest.axes;
+        let walks = &plan.nest.walks;
+        let innermost = axes.len() - 1;
+        let length = axes[innermost].length(self.rows);
+        let mut odometer = Odometer::new(&axes[..innermost], self.rows);
+        let mut first = 0;
+        loop {
+            let mut done = 0;
+            while done < length {
+                let count = plan.block.min(length - done);
+                self.within_run = done;
+                // SAFETY: the type's invariant.
+                unsafe { self.run_block(first + done, count, &odometer)? };
+                done += count;
+                for (pointer, walk) in self.pointers.iter_mut().zip(walks) {
+                    *pointer = pointer.wrapping_offset(walk.strides[innermost] * count.cast_signed());
+                }
+            }
+            first += length;
+            if !odometer.advance(1) {
+                return Ok(());
+            }
+            for ((pointer, walk), start) in self.pointers.iter_mut().zip(walks).zip(&self.bases) {
+                *pointer = start.wrapping_offset(odometer.offset(walk));
+            }
+        }
+    }
+
+    /// Blocks over the flattened nest; walks that are no single run pass through registers.
+    unsafe fn run_gathering(&mut self) -> Result<(), LoopError> {
+        let plan = self.plan;
+        let axes = &plan.nest.axes;
+        let walks = &plan.nest.walks;
+        let innermost = axes.len() - 1;
+        let length: usize = axes.iter().map(|axis| axis.length(self.rows)).product();
+        let run = axes[innermost].length;
+        let mut odometer = Odometer::new(&axes[..innermost], self.rows);
+        let mut done = 0;
+        while done < length {
+            let count = plan.block.min(length - done);
+            // SAFETY: the type's invariant.
+            unsafe { self.run_block(done, count, &odometer)? };
+            done += count;
+            odometer.advance(count / run);
+            for (pointer, walk) in self.pointers.iter_mut().zip(walks) {
+                if let Some(stride) = walk.whole {
+                    *pointer = pointer.wrapping_offset(stride * count.cast_signed());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every operation over `count` elements from element `first` of the chunk.
+    unsafe fn run_block(&mut self, first: usize, count: usize, odometer: &Odometer) -> Result<(), LoopError> {
+        let plan = self.plan;
+        for operation in &plan.operations {
+            // SAFETY: the pointers are those of this block by the type's invariant, and `plan` promises operands that a
+            // loop may have.
+            unsafe {
+                match operation {
+                    Operation::Call(call) => self.call(call, count)?,
+                    Operation::Load(Transfer { walk, storage, once }) => {
+                        if !once || first == 0 {
+                            let source = self.block_walk(*walk, odometer);
+                            transfer::load(self.pointers[*storage], &source, count);
+                        }
+                    }
+                    Operation::Store(Transfer { walk, storage, .. }) => {
+                        let target = self.block_walk(*walk, odometer);
+                        transfer::store(&target, self.pointers[*storage], count);
+                    }
+                    Operation::Index { number, start, delta, output, walk } => {
+                        let numbers = self.block_walk(*walk, odometer);
+                        index::fill(*number, start, delta, self.pointers[output.pointer], output.stride, &numbers, count);
+                    }
+                    Operation::Fold(fold, state) => fold::feed(self, fold, *state, count)?,
+                    Operation::Accumulate { kernel, seed, input, output, item_bytes, flags } => {
+                        let target = self.block_walk(*output, odometer);
+                        let source = (self.pointers[input.pointer], input.stride);
+                        transfer::accumulate(kernel, *seed, source, &target, *item_bytes, count)?;
+                        self.events.take(*flags, matches!(item_bytes, 16 | 32));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn call(&mut self, call: &Call, count: usize) -> Result<(), LoopError> {
+        let mut data: SmallVec<[*mut c_char; 8]> = SmallVec::new();
+        for pointer in &call.pointers {
+            data.push(self.pointers[*pointer].cast());
+        }
+        // SAFETY: the caller's.
+        unsafe { invoke(&call.kernel, &data, count, &call.strides)? };
+        self.events.take(call.flags, call.wide);
+        Ok(())
+    }
+
+    /// A walk as seen from the current block.
+    fn block_walk<'c>(&self, walk: usize, odometer: &'c Odometer) -> BlockWalk<'c>
+    where
+        Self: 'c,
+    {
+        let described = &self.plan.nest.walks[walk];
+        let address = self.pointers[walk];
+        let innermost = self.plan.nest.axes.len() - 1;
+        let starts_rows = self.starts_pass || described.row_stride != 0;
+        let is_first = starts_rows
+            && (self.within_run == 0 || described.strides[innermost] != 0)
+            && odometer.is_first(&described.strides);
+        let (address, stride, lines) = if !self.plan.gathers {
+            (address, described.strides[innermost], None)
+        } else if let Some(stride) = described.whole {
+            (address, stride, None)
+        } else {
+            let strides = SmallVec::from_slice(&described.strides[..innermost]);
+            let lines = Lines { odometer, strides, starts_rows, run: self.plan.nest.axes[innermost].length };
+            (address.wrapping_offset(odometer.offset(described)), described.strides[innermost], Some(lines))
+        };
+        BlockWalk { address, stride, lines, item_bytes: described.item_bytes, is_first }
+    }
+}
+
+/// The elements of one walk in one block.
+pub(super) struct BlockWalk<'a> {
+    /// Of the first element.
+    pub(super) address: *mut u8,
+    /// Bytes between elements, within a line.
+    pub(super) stride: isize,
+    /// None: one line holds them all.
+    pub(super) lines: Option<Lines<'a>>,
+    pub(super) item_bytes: usize,
+    /// Whether the block's first line is the first to reach its addresses (no outer axis repeats them before it).
+    pub(super) is_first: bool,
+}
+
+/// How a walk goes from one innermost run to the next.
+pub(super) struct Lines<'a> {
+    odometer: &'a Odometer,
+    strides: SmallVec<[isize; 4]>,
+    /// Whether no earlier chunk reached the same addresses.
+    starts_rows: bool,
+    /// Elements in a line.
+    pub(super) run: usize,
+}
+
+impl BlockWalk<'_> {
+    /// Calls `visit` for each line of the block's `count` elements: address, number of elements, elements before it,
+    /// and whether it is the first line at its address.
+    pub(super) fn for_each_line(&self, count: usize, mut visit: impl FnMut(*mut u8, usize, usize, bool)) {
+        let Some(lines) = &self.lines else {
+            visit(self.address, count, 0, self.is_first);
+            return;
+        };
+        let mut position = lines.odometer.clone();
+        let mut address = self.address;
+        let mut done = 0;
+        let Some(last) = lines.strides.len().checked_sub(1) else { return };
+        while done < count {
+            // As many lines as the axis next to the innermost has left.
+            let left = position.lengths[last] - position.indices[last];
+            let batch = left.min((count - done) / lines.run);
+            let is_first = lines.starts_rows && position.is_first(&lines.strides[..last]);
+            let stride = lines.strides[last];
+            for line in 0..batch {
+                let is_first = is_first && (stride != 0 || position.indices[last] + line == 0);
+                visit(address.wrapping_offset(stride * line.cast_signed()), lines.run, done, is_first);
+                done += lines.run;
+            }
+            let before = position.offset_by(&lines.strides);
+            position.advance(batch);
+            address = address.wrapping_offset(position.offset_by(&lines.strides) - before);
+        }
+    }
+}
+
+/// Calls a loop.
+///
+/// # Safety
+/// The addresses must be those of `count` elements along `strides`, aligned, without partial overlap.
+#[inline(always)]
+pub(super) unsafe fn invoke(
+    kernel: &Kernel,
+    data: &[*mut c_char],
+    count: usize,
+    strides: &[isize],
+) -> Result<(), LoopError> {
+    let length = count.cast_signed();
+    let inner = &kernel.0;
+    // SAFETY: the caller's, and the invariant of `Loop`.
+    let code = unsafe { (inner.function)(inner.context, data.as_ptr(), &raw const length, strides.as_ptr(), inner.auxdata) };
+    if code == 0 { Ok(()) } else { Err(LoopError { name: inner.name.clone(), code }) }
+}
+
+/// The position along the outer axes of a nest.
+#[derive(Clone)]
+pub(super) struct Odometer {
+    lengths: SmallVec<[usize; 4]>,
+    indices: SmallVec<[usize; 4]>,
+}
+
+impl Odometer {
+    fn new(axes: &[Axis], rows: usize) -> Odometer {
+        Odometer {
+            lengths: axes.iter().map(|axis| axis.length(rows)).collect(),
+            indices: SmallVec::from_elem(0, axes.len()),
+        }
+    }
+
+    /// Goes on by `steps` positions; false when that is past the end.
+    fn advance(&mut self, steps: usize) -> bool {
+        let mut carry = steps;
+        for axis in (0..self.indices.len()).rev() {
+            let index = self.indices[axis] + carry;
+            if index < self.lengths[axis] {
+                self.indices[axis] = index;
+                return true;
+            }
+            self.indices[axis] = index % self.lengths[axis];
+            carry = index / self.lengths[axis];
+        }
+        carry == 0
+    }
+
+    fn offset(&self, walk: &Walk) -> isize {
+        self.offset_by(&walk.strides)
+    }
+
+    fn offset_by(&self, strides: &[isize]) -> isize {
+        self.indices.iter().zip(strides).map(|(index, stride)| index.cast_signed() * stride).sum()
+    }
+
+    /// Whether no position before this one has the same address along `strides`.
+    fn is_first(&self, strides: &[isize]) -> bool {
+        self.indices.iter().zip(strides).all(|(index, stride)| *stride != 0 || *index == 0)
+    }
+}

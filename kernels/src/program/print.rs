@@ -1,0 +1,147 @@
+//! Programs as text: the plan that `--show-plan` prints and tests compare.
+//!
+//! Promises that what a program computes can be read from its text, and that equal programs print the same text. Base
+//! addresses and function pointers are not printed.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Access, Arg, Element, Extreme, Memory, Pass, Program, Reducer, Seed, Split, Step};
+
+impl Display for Program {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let split = match self.split {
+            Split::Rows => "by rows".to_owned(),
+            Split::Inner(axis) => format!("by inner axis {axis}"),
+            Split::Whole => "whole".to_owned(),
+        };
+        writeln!(out, "program {} rows, {} buffers, cut {split}", self.rows, self.buffers)?;
+        for (index, bytes) in self.slots.iter().enumerate() {
+            writeln!(out, "  slot s{index}: {bytes} bytes a row")?;
+        }
+        for (index, constant) in self.constants.iter().enumerate() {
+            writeln!(out, "  constant k{index}: {constant}")?;
+        }
+        for pass in &self.passes {
+            write!(out, "{pass}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Pass {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "  pass rows {}..{}", self.rows.start, self.rows.end)?;
+        for length in &self.inner {
+            write!(out, " x {length}")?;
+        }
+        writeln!(out)?;
+        for step in &self.steps {
+            write!(out, "    ")?;
+            self.write_step(step, out)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pass {
+    fn write_step(&self, step: &Step, out: &mut Formatter<'_>) -> fmt::Result {
+        match step {
+            Step::Apply { kernel, inputs, outputs, .. } => {
+                self.write_list(outputs, out)?;
+                write!(out, " = {}(", kernel.name)?;
+                self.write_list(inputs, out)?;
+                write!(out, ")")
+            }
+            Step::Index { number, start, delta, output } => {
+                self.write_arg(*output, out)?;
+                write!(out, " = index {number:?} from {start} by {delta}")
+            }
+            Step::Reduce { reducer, seed, input, output, axes, .. } => {
+                self.write_arg(Arg::Access(*output), out)?;
+                write!(out, " = {reducer} over {axes} axes of ")?;
+                self.write_arg(*input, out)?;
+                write!(out, " from {seed}")
+            }
+            Step::Total { reducer, seed, input, total, .. } => {
+                write!(out, "t{total} = {reducer} over all of ")?;
+                self.write_arg(*input, out)?;
+                write!(out, " from {seed}")
+            }
+            Step::Accumulate { kernel, seed, input, output, .. } => {
+                self.write_arg(Arg::Access(*output), out)?;
+                write!(out, " = {} accumulates ", kernel.name)?;
+                self.write_arg(*input, out)?;
+                write!(out, " from {seed}")
+            }
+        }
+    }
+
+    fn write_list(&self, args: &[Arg], out: &mut Formatter<'_>) -> fmt::Result {
+        for (index, arg) in args.iter().enumerate() {
+            if index > 0 {
+                write!(out, ", ")?;
+            }
+            self.write_arg(*arg, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_arg(&self, arg: Arg, out: &mut Formatter<'_>) -> fmt::Result {
+        match arg {
+            Arg::Register(index) => write!(out, "r{index}"),
+            Arg::Access(index) => write!(out, "{}", self.accesses[index]),
+        }
+    }
+}
+
+impl Display for Access {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self.memory {
+            Memory::Constant(index) => return write!(out, "k{index}"),
+            Memory::Buffer(index) => write!(out, "b{index}")?,
+            Memory::Slot(index) => write!(out, "s{index}")?,
+        }
+        write!(out, "[{:+} by {}", self.offset, self.row_stride)?;
+        for stride in &self.inner_strides {
+            write!(out, " {stride}")?;
+        }
+        write!(out, ": {}{}]", self.item_bytes, if self.aligned { "" } else { " unaligned" })
+    }
+}
+
+impl Display for Reducer {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Reducer::Pairwise(float) => write!(out, "pairwise {float:?}"),
+            Reducer::Fold(kernel) => write!(out, "fold {}", kernel.name),
+            Reducer::ArgExtreme(Extreme::Min, number) => write!(out, "argmin {number:?}"),
+            Reducer::ArgExtreme(Extreme::Max, number) => write!(out, "argmax {number:?}"),
+        }
+    }
+}
+
+impl Display for Seed {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Seed::First => write!(out, "the first"),
+            Seed::Value(value) => write!(out, "{value}"),
+        }
+    }
+}
+
+/// Hexadecimal, most significant byte first, without leading zeros.
+impl Display for Element {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "0x")?;
+        let length = self.0.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
+        for (index, byte) in self.0[..length].iter().rev().enumerate() {
+            if index == 0 {
+                write!(out, "{byte:x}")?;
+            } else {
+                write!(out, "{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
