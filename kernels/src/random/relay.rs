@@ -1,0 +1,213 @@
+//! Draws that reject, made by several workers in one pass.
+//!
+//! A worker claims a stretch of the stream and parses it into its own memory at once, although it does not know yet where
+//! the first attempt that belongs to it starts, nor how many values came before. Then it waits its turn, learns both from
+//! the stretch before, parses the one or two attempts until it meets its own parse (or all of it again, if they never
+//! meet), passes on where it ends, and copies its values to their place while the next worker takes its turn.
+//! It promises NumPy's values and NumPy's state afterwards for any number of workers and any length of stretch.
+
+#![expect(unsafe_code, reason = "writes into the caller's memory, which may not be initialised")]
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::attempt::{Sampler, parse, parse_to_meet, room_for};
+use super::claims::{Claim, Claims};
+use super::cursor::{Cursor, Unit};
+use super::engine::State;
+use super::fixed::map_all;
+
+/// Turns asked for before a waiting worker gives its processor away.
+const SPINS: u32 = 2_000;
+
+/// A draw in the hands of any number of workers.
+pub(super) trait Work: Send + Sync {
+    /// Takes part until every item is written or in the hands of another worker.
+    ///
+    /// # Safety
+    /// `out` is the same in every call, valid for writing all items, aligned for them; nobody else accesses them until
+    /// every call has returned.
+    unsafe fn work(&self, out: *mut u8);
+
+    /// The state afterwards; None until a call of `work` has made the last item.
+    fn after(&self) -> Option<State>;
+}
+
+/// Where the stretches up to some point end.
+#[derive(Clone, Copy)]
+struct Link {
+    /// Unit at which the next attempt starts.
+    unit: u64,
+    /// Items made.
+    items: u64,
+}
+
+/// See the file's head. An item is `finish` of a value.
+pub(super) struct Relay<S: Sampler, T, F> {
+    sampler: S,
+    finish: F,
+    state: State,
+    items: u64,
+    units_each: u64,
+    claims: Claims,
+    /// The stretch whose worker may read and replace `link`.
+    turn: AtomicU64,
+    link: Mutex<Link>,
+    /// A value from before the stream's start, until a worker has written the first item from it.
+    waiting: Mutex<Option<S::Value>>,
+    /// Whether the last item has been made.
+    ended: AtomicBool,
+    after: Mutex<Option<State>>,
+    /// What becomes of a value left over after the last item.
+    keep_spare: fn(&mut State, S::Value),
+    types: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
+    /// A draw of `items` items from `state`, in stretches of `words_each` 64-bit words; `waiting` is the first item's
+    /// value if that is known.
+    pub(super) fn new(
+        sampler: S,
+        finish: F,
+        keep_spare: fn(&mut State, S::Value),
+        state: State,
+        waiting: Option<S::Value>,
+        items: u64,
+        words_each: u64,
+    ) -> Self {
+        let engine = state.engine.clone();
+        let natural_words = words_each * 8 / engine.word_bytes();
+        let made = u64::from(waiting.is_some());
+        let ended = made == items;
+        Relay {
+            sampler,
+            finish,
+            items,
+            units_each: words_each * 8 / S::Unit::BYTES as u64,
+            claims: Claims::new(engine, natural_words),
+            turn: AtomicU64::new(0),
+            link: Mutex::new(Link { unit: 0, items: made }),
+            waiting: Mutex::new(waiting),
+            ended: AtomicBool::new(ended),
+            after: Mutex::new(ended.then(|| state.clone())),
+            state,
+            keep_spare,
+            types: std::marker::PhantomData,
+        }
+    }
+
+    /// Waits until it is this stretch's turn; None if all items were made before it.
+    fn await_turn(&self, number: u64) -> Option<Link> {
+        let mut spins = 0;
+        loop {
+            if self.ended.load(Ordering::Acquire) {
+                return None;
+            }
+            if self.turn.load(Ordering::Acquire) == number {
+                return Some(*self.link.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            spins += 1;
+            if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// The cursor at `unit`, inside the claimed stretch.
+    fn cursor(&self, claim: &Claim, unit: u64) -> Cursor<S::Unit> {
+        Cursor::new(&self.state, &claim.engine, claim.words_before, unit)
+    }
+
+    /// The first unit that stretch `number` is to parse.
+    fn first_unit(&self, number: u64) -> u64 {
+        match number {
+            0 => 0,
+            _ => self.state.spare_units(S::Unit::BYTES as u64) + number * self.units_each,
+        }
+    }
+
+    /// Finds the state after the last item: `wanted` more items from `link`, the last of them in the claimed stretch.
+    fn end(&self, claim: &Claim, link: Link, wanted: u64) {
+        let mut cursor = self.cursor(claim, link.unit);
+        let mut values = vec![S::Value::default(); S::VALUES];
+        let mut left = wanted as usize;
+        let spare = loop {
+            let made = self.sampler.attempt(&mut cursor, &mut values);
+            if made >= left {
+                break (made > left).then(|| values[left]);
+            }
+            left -= made;
+        };
+        let mut after =
+            self.state.after(cursor.position(), S::Unit::BYTES as u64, &claim.engine, claim.words_before);
+        if let Some(value) = spare {
+            (self.keep_spare)(&mut after, value);
+        }
+        *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
+    }
+
+    /// Writes items from values; `place` counts items.
+    ///
+    /// # Safety
+    /// As for [`Work::work`], and no other worker writes these items.
+    unsafe fn copy(&self, values: &[S::Value], out: *mut u8, place: u64) {
+        // SAFETY: the caller's promise; MaybeUninit takes memory in any state.
+        let items = unsafe {
+            std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<T>>().add(place as usize), values.len())
+        };
+        map_all(&self.finish, values, items);
+    }
+}
+
+impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Work for Relay<S, T, F> {
+    unsafe fn work(&self, out: *mut u8) {
+        if let Some(value) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // SAFETY: `work`'s promise; no stretch makes the first item.
+            unsafe { self.copy(&[value], out, 0) };
+        }
+        let mut values = vec![S::Value::default(); room_for::<S>(self.first_unit(1) as usize)];
+        while !self.ended.load(Ordering::Acquire) {
+            let claim = self.claims.next();
+            let end = self.first_unit(claim.number + 1);
+            let mut cursor = self.cursor(&claim, self.first_unit(claim.number));
+            let (made, starts) = parse(&self.sampler, &mut cursor, end, &mut values);
+            let own_end = cursor.position();
+
+            let Some(link) = self.await_turn(claim.number) else { return };
+            let mut head = Vec::new();
+            let mut tail = 0..0;
+            let mut next = Link { unit: link.unit, items: link.items };
+            if link.unit < end {
+                if starts.values_before(link.unit).is_none() {
+                    let mut cursor = self.cursor(&claim, link.unit);
+                    head = parse_to_meet(&self.sampler, &mut cursor, end, &starts);
+                    next.unit = cursor.position();
+                }
+                if let Some(before) = starts.values_before(next.unit) {
+                    tail = before..made;
+                    next.unit = own_end;
+                }
+            }
+            next.items += (head.len() + tail.len()) as u64;
+            let ends = next.items >= self.items;
+            if ends {
+                self.end(&claim, link, self.items - link.items);
+                self.ended.store(true, Ordering::Release);
+            } else {
+                *self.link.lock().unwrap_or_else(PoisonError::into_inner) = next;
+                self.turn.store(claim.number + 1, Ordering::Release);
+            }
+            let wanted = (next.items.min(self.items) - link.items) as usize;
+            let head = &head[..head.len().min(wanted)];
+            let tail = &values[tail.start..][..wanted - head.len()];
+            // SAFETY: `work`'s promise; the items from `link` to `next` are this stretch's alone.
+            unsafe {
+                self.copy(head, out, link.items);
+                self.copy(tail, out, link.items + head.len() as u64);
+            }
+        }
+    }
+
+    fn after(&self) -> Option<State> {
+        self.after.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

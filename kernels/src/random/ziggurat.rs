@@ -1,0 +1,271 @@
+//! Normal and exponential deviates by the ziggurat method (Marsaglia and Tsang 2000), with NumPy's tables and order.
+//!
+//! An attempt takes one word: layer, sign and a multiple of the layer's width. Almost all are accepted at once; the rest
+//! read more words (a wedge, or the tail beyond the last layer). Fast runs decide several words at a time and stop at
+//! the first that is not simple. Logarithms and exponentials are the C library's, as NumPy's are.
+
+use super::attempt::{RUN_SLACK, Sampler};
+use super::cursor::Cursor;
+use super::fixed::{Doubles, upper24};
+use super::level::at_best_level;
+use super::ziggurat_tables::{EXPONENTIAL_F32, EXPONENTIAL_F64, NORMAL_F32, NORMAL_F64};
+
+/// Start of the normal tail, and its inverse.
+const NORMAL_TAIL: f64 = 3.654_152_885_361_009;
+const NORMAL_TAIL_INVERSE: f64 = 0.273_661_237_329_758_3;
+/// Start of the exponential tail.
+const EXPONENTIAL_TAIL: f64 = 7.697_117_470_131_05;
+/// Words decided at a time.
+const LANES: usize = 8;
+const _: () = assert!(LANES <= RUN_SLACK);
+
+/// What the first word of an attempt says: the deviate if accepted, whether it is, and what a slow attempt needs.
+struct First<X, K> {
+    deviate: X,
+    accepted: bool,
+    layer: usize,
+    multiple: K,
+}
+
+#[inline(always)]
+fn normal_first(word: u64) -> First<f64, u64> {
+    let layer = (word & 0xFF) as usize;
+    let multiple = (word >> 9) & 0x000F_FFFF_FFFF_FFFF;
+    let magnitude = multiple as f64 * NORMAL_F64.width[layer];
+    let sign = ((word >> 8) & 1) << 63;
+    First {
+        deviate: f64::from_bits(magnitude.to_bits() | sign),
+        accepted: multiple < NORMAL_F64.inside[layer],
+        layer,
+        multiple,
+    }
+}
+
+#[inline(always)]
+fn normal_first_f32(word: u32) -> First<f32, u32> {
+    let layer = (word & 0xFF) as usize;
+    let multiple = (word >> 9) & 0x007F_FFFF;
+    let magnitude = multiple as f32 * NORMAL_F32.width[layer];
+    let sign = ((word >> 8) & 1) << 31;
+    First {
+        deviate: f32::from_bits(magnitude.to_bits() | sign),
+        accepted: multiple < NORMAL_F32.inside[layer],
+        layer,
+        multiple,
+    }
+}
+
+#[inline(always)]
+fn exponential_first(word: u64) -> First<f64, u64> {
+    let layer = ((word >> 3) & 0xFF) as usize;
+    let multiple = word >> 11;
+    First {
+        deviate: multiple as f64 * EXPONENTIAL_F64.width[layer],
+        accepted: multiple < EXPONENTIAL_F64.inside[layer],
+        layer,
+        multiple,
+    }
+}
+
+#[inline(always)]
+fn exponential_first_f32(word: u32) -> First<f32, u32> {
+    let layer = ((word >> 1) & 0xFF) as usize;
+    let multiple = word >> 9;
+    First {
+        deviate: multiple as f32 * EXPONENTIAL_F32.width[layer],
+        accepted: multiple < EXPONENTIAL_F32.inside[layer],
+        layer,
+        multiple,
+    }
+}
+
+/// Decides words in groups, and keeps the deviates before the first that is not accepted.
+#[inline(always)]
+fn run_groups<U: Copy, X: Copy + Default, K>(
+    units: &[U],
+    values: &mut [X],
+    first: impl Fn(U) -> First<X, K>,
+) -> (usize, usize) {
+    let mut made = 0;
+    while let Some(group) = units[made..].first_chunk::<LANES>() {
+        let mut deviates = [X::default(); LANES];
+        let mut accepted = 0u32;
+        for lane in 0..LANES {
+            let decided = first(group[lane]);
+            deviates[lane] = decided.deviate;
+            accepted |= u32::from(decided.accepted) << lane;
+        }
+        values[made..made + LANES].copy_from_slice(&deviates);
+        if accepted != (1 << LANES) - 1 {
+            made += accepted.trailing_ones() as usize;
+            break;
+        }
+        made += LANES;
+    }
+    (made, made)
+}
+
+at_best_level! {
+    fn run_normal(units: &[u64], values: &mut [f64]) -> (usize, usize) =
+        |units, values| run_groups(units, values, normal_first)
+}
+
+at_best_level! {
+    fn run_normal_f32(units: &[u32], values: &mut [f32]) -> (usize, usize) =
+        |units, values| run_groups(units, values, normal_first_f32)
+}
+
+at_best_level! {
+    fn run_exponential(units: &[u64], values: &mut [f64]) -> (usize, usize) =
+        |units, values| run_groups(units, values, exponential_first)
+}
+
+at_best_level! {
+    fn run_exponential_f32(units: &[u32], values: &mut [f32]) -> (usize, usize) =
+        |units, values| run_groups(units, values, exponential_first_f32)
+}
+
+/// Standard normal doubles.
+pub(super) struct Normal {
+    /// How a word becomes a double.
+    pub(super) doubles: Doubles,
+}
+
+/// Standard normal singles.
+pub(super) struct NormalF32;
+
+/// Standard exponential doubles.
+pub(super) struct Exponential {
+    /// How a word becomes a double.
+    pub(super) doubles: Doubles,
+}
+
+/// Standard exponential singles.
+pub(super) struct ExponentialF32;
+
+/// Writes the deviate if there is one.
+fn keep<X>(deviate: Option<X>, values: &mut [X]) -> usize {
+    match deviate {
+        Some(deviate) => {
+            values[0] = deviate;
+            1
+        }
+        None => 0,
+    }
+}
+
+impl Sampler for Normal {
+    type Unit = u64;
+    type Value = f64;
+
+    fn attempt(&self, cursor: &mut Cursor<u64>, values: &mut [f64]) -> usize {
+        let first = normal_first(cursor.next());
+        let mut uniform = || self.doubles.of(cursor.next());
+        let deviate = if first.accepted {
+            Some(first.deviate)
+        } else if first.layer == 0 {
+            loop {
+                let beyond = -NORMAL_TAIL_INVERSE * (-uniform()).ln_1p();
+                let other = -(-uniform()).ln_1p();
+                if other + other > beyond * beyond {
+                    let deviate = NORMAL_TAIL + beyond;
+                    break Some(if (first.multiple >> 8) & 1 == 1 { -deviate } else { deviate });
+                }
+            }
+        } else {
+            let [above, below] = [NORMAL_F64.density[first.layer - 1], NORMAL_F64.density[first.layer]];
+            let height = (above - below) * uniform() + below;
+            (height < (-0.5 * first.deviate * first.deviate).exp()).then_some(first.deviate)
+        };
+        keep(deviate, values)
+    }
+
+    fn run(&self, units: &[u64], values: &mut [f64]) -> (usize, usize) {
+        run_normal(units, values)
+    }
+}
+
+impl Sampler for NormalF32 {
+    type Unit = u32;
+    type Value = f32;
+
+    fn attempt(&self, cursor: &mut Cursor<u32>, values: &mut [f32]) -> usize {
+        let first = normal_first_f32(cursor.next());
+        let mut uniform = || upper24(cursor.next());
+        let deviate = if first.accepted {
+            Some(first.deviate)
+        } else if first.layer == 0 {
+            loop {
+                let beyond = -(NORMAL_TAIL_INVERSE as f32) * (-uniform()).ln_1p();
+                let other = -(-uniform()).ln_1p();
+                if other + other > beyond * beyond {
+                    let deviate = NORMAL_TAIL as f32 + beyond;
+                    break Some(if (first.multiple >> 8) & 1 == 1 { -deviate } else { deviate });
+                }
+            }
+        } else {
+            let [above, below] = [NORMAL_F32.density[first.layer - 1], NORMAL_F32.density[first.layer]];
+            let height = (above - below) * uniform() + below;
+            // NumPy compares with the double exponential of a double square.
+            let wide = f64::from(first.deviate);
+            (f64::from(height) < (-0.5 * wide * wide).exp()).then_some(first.deviate)
+        };
+        keep(deviate, values)
+    }
+
+    fn run(&self, units: &[u32], values: &mut [f32]) -> (usize, usize) {
+        run_normal_f32(units, values)
+    }
+}
+
+impl Sampler for Exponential {
+    type Unit = u64;
+    type Value = f64;
+
+    fn attempt(&self, cursor: &mut Cursor<u64>, values: &mut [f64]) -> usize {
+        let first = exponential_first(cursor.next());
+        let deviate = if first.accepted {
+            Some(first.deviate)
+        } else {
+            let uniform = self.doubles.of(cursor.next());
+            if first.layer == 0 {
+                Some(EXPONENTIAL_TAIL - (-uniform).ln_1p())
+            } else {
+                let [above, below] = [EXPONENTIAL_F64.density[first.layer - 1], EXPONENTIAL_F64.density[first.layer]];
+                let height = (above - below) * uniform + below;
+                (height < (-first.deviate).exp()).then_some(first.deviate)
+            }
+        };
+        keep(deviate, values)
+    }
+
+    fn run(&self, units: &[u64], values: &mut [f64]) -> (usize, usize) {
+        run_exponential(units, values)
+    }
+}
+
+impl Sampler for ExponentialF32 {
+    type Unit = u32;
+    type Value = f32;
+
+    fn attempt(&self, cursor: &mut Cursor<u32>, values: &mut [f32]) -> usize {
+        let first = exponential_first_f32(cursor.next());
+        let deviate = if first.accepted {
+            Some(first.deviate)
+        } else {
+            let uniform = upper24(cursor.next());
+            if first.layer == 0 {
+                Some(EXPONENTIAL_TAIL as f32 - (-uniform).ln_1p())
+            } else {
+                let [above, below] = [EXPONENTIAL_F32.density[first.layer - 1], EXPONENTIAL_F32.density[first.layer]];
+                let height = (above - below) * uniform + below;
+                (height < (-first.deviate).exp()).then_some(first.deviate)
+            }
+        };
+        keep(deviate, values)
+    }
+
+    fn run(&self, units: &[u32], values: &mut [f32]) -> (usize, usize) {
+        run_exponential_f32(units, values)
+    }
+}
