@@ -7,3 +7,4 @@ pub mod execute;
 pub mod loops;
 mod pairwise;
 pub mod program;
+pub mod random;
