@@ -26,8 +26,10 @@ pub(crate) struct Interpreter {
     pub(crate) found: &'static str,
 }
 
-/// Names to look for in a folder of executables; environments have both, and `python` on PATH may be an old one.
-const NAMES: [&str; 2] = ["python3", "python"];
+/// Names to look for in an environment's folder of executables: first what people type.
+const IN_ENVIRONMENT: [&str; 2] = ["python", "python3"];
+/// Names to look for on PATH, where `python` may be an old one.
+const ON_PATH: [&str; 2] = ["python3", "python"];
 
 impl Interpreter {
     /// Looks for the interpreter; `asked` is what `--python` said.
@@ -46,12 +48,11 @@ impl Interpreter {
             ("CONDA_PREFIX", environment("CONDA_PREFIX")),
         ];
         for (found, bin) in places {
-            let path = bin.and_then(|bin| ["python", "python3"].iter().find_map(|name| real(&bin.join(name))));
-            if let Some(path) = path {
+            if let Some(path) = bin.and_then(|bin| in_environment(&bin)) {
                 return Ok(Interpreter { path, found });
             }
         }
-        NAMES
+        ON_PATH
             .iter()
             .find_map(|name| on_path(OsStr::new(name)))
             .map(|path| Interpreter { path, found: "PATH" })
@@ -113,9 +114,13 @@ pub(crate) fn own_folder() -> Option<PathBuf> {
 fn named(asked: &OsStr) -> Option<PathBuf> {
     let path = Path::new(asked);
     if path.is_dir() {
-        return NAMES.iter().find_map(|name| real(&path.join("bin").join(name)));
+        return in_environment(&path.join("bin"));
     }
     if path.components().count() == 1 && !path.exists() { on_path(asked) } else { real(path) }
+}
+
+fn in_environment(bin: &Path) -> Option<PathBuf> {
+    IN_ENVIRONMENT.iter().find_map(|name| real(&bin.join(name)))
 }
 
 fn on_path(name: &OsStr) -> Option<PathBuf> {

@@ -64,8 +64,9 @@ fn run() -> Result<String, String> {
         return Ok(info::text(&python, &way, &machine, &settings));
     }
     let verbose = settings.is_on("verbose");
-    let mut start = Start { words: python_words(&line), variables: Vec::new() };
-    if let Some(why) = why_python_alone(&line) {
+    let why_alone = why_python_alone(&line);
+    let mut start = Start { words: line.python, variables: Vec::new() };
+    if let Some(why) = why_alone {
         if verbose {
             eprintln!("legate: {} (found by {}), alone: {why}", python.path.display(), python.found);
         }
@@ -82,23 +83,6 @@ fn run() -> Result<String, String> {
     match never {}
 }
 
-/// The line as Python takes it.
-fn python_words(line: &Line) -> Vec<OsString> {
-    let mut words = line.python.clone();
-    match &line.program {
-        Some(Program::Script(path)) if path.as_encoded_bytes().starts_with(b"-") => {
-            words.extend(["--".into(), path.clone()]);
-        }
-        Some(Program::Script(path)) => words.push(path.clone()),
-        Some(Program::Module(name)) => words.extend(["-m".into(), name.clone()]),
-        Some(Program::Command(text)) => words.extend(["-c".into(), text.clone()]),
-        Some(Program::Dash) => words.push("-".into()),
-        None => {}
-    }
-    words.extend(line.arguments.iter().cloned());
-    words
-}
-
 /// Why Python should have the line without legate, if it should.
 fn why_python_alone(line: &Line) -> Option<String> {
     if let Some(Program::Script(path)) = &line.program
@@ -106,7 +90,7 @@ fn why_python_alone(line: &Line) -> Option<String> {
     {
         return Some(format!("{}: {error}", path.display()));
     }
-    let keeps_out = ['E', 'I', 'S'].into_iter().find(|&letter| line.has_letter(letter))?;
+    let keeps_out = ['E', 'I', 'S'].into_iter().find(|letter| line.letters.contains(letter))?;
     Some(format!("-{keeps_out} keeps legate out"))
 }
 

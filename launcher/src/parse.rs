@@ -4,7 +4,7 @@
 //! program's. Words with two dashes go through clap with the table of flags; words with one dash are Python's own,
 //! possibly several letters in one. It does not check values.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::command;
@@ -29,23 +29,18 @@ pub(crate) enum Program {
 pub(crate) struct Line {
     /// Flags with their values as written; a switch has none.
     pub(crate) flags: Vec<(&'static Flag, Option<OsString>)>,
-    /// Options handed on to Python.
+    /// All that is Python's, word for word: its options, the program and the program's arguments.
     pub(crate) python: Vec<OsString>,
+    /// Python's one-letter options among these.
+    pub(crate) letters: Vec<char>,
     /// The program; none for the standard input or a prompt.
     pub(crate) program: Option<Program>,
-    /// The program's arguments.
-    pub(crate) arguments: Vec<OsString>,
 }
 
 impl Line {
     /// Whether the flag was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.flags.iter().any(|(flag, _)| flag.name == name)
-    }
-
-    /// Whether a one-letter option of Python was given.
-    pub(crate) fn has_letter(&self, letter: char) -> bool {
-        self.python.iter().any(|option| option == OsStr::new(&format!("-{letter}")))
     }
 }
 
@@ -57,19 +52,22 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Line, S
     while let Some(word) = words.next() {
         let bytes = word.as_bytes();
         if bytes == b"--" {
-            line.program = words.next().map(script_or_dash);
+            let script = words.next();
+            line.python.extend([Some(word), script.clone()].into_iter().flatten());
+            line.program = script.map(script_or_dash);
         } else if bytes.starts_with(b"--") {
             take_long(word, &mut words, &mut line, &mut long)?;
         } else if bytes.starts_with(b"-") && bytes.len() > 1 {
-            take_letters(&bytes[1..], &mut words, &mut line, &mut long)?;
+            take_letters(word, &mut words, &mut line, &mut long)?;
         } else {
+            line.python.push(word.clone());
             line.program = Some(script_or_dash(word));
         }
         if line.program.is_some() {
             break;
         }
     }
-    line.arguments = words.collect();
+    line.python.extend(words);
     line.flags = command::flags_of(long)?;
     Ok(line)
 }
@@ -99,7 +97,11 @@ fn take_long(
         return Ok(());
     }
     match find(&name).map(|flag| flag.kind) {
-        Some(Kind::Program) => line.program = Some(Program::Module(value_of(value)?)),
+        Some(Kind::Program) => {
+            let module = value_of(value)?;
+            line.python.extend(["-m".into(), module.clone()]);
+            line.program = Some(Program::Module(module));
+        }
         Some(Kind::Switch { .. } | Kind::Act) | None => long.push(word),
         Some(Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers) => {
             let mut whole = OsString::from(format!("--{name}="));
@@ -112,39 +114,39 @@ fn take_long(
 
 /// A word with one dash: letters, the last of which may take the rest of the word, or the next word, as its value.
 fn take_letters(
-    letters: &[u8],
+    word: OsString,
     words: &mut impl Iterator<Item = OsString>,
     line: &mut Line,
     long: &mut Vec<OsString>,
 ) -> Result<(), String> {
+    line.python.push(word.clone());
+    let letters = &word.as_bytes()[1..];
     for (at, &byte) in letters.iter().enumerate() {
         let letter = char::from(byte);
-        let meaning = LETTERS.iter().find(|row| row.0 == letter).map(|row| row.1);
-        let mut value = || {
-            let rest = &letters[at + 1..];
-            let rest = (!rest.is_empty()).then(|| OsString::from_vec(rest.to_vec()));
-            rest.or_else(|| words.next()).ok_or_else(|| format!("-{letter} needs a value"))
+        let Some(&(_, meaning)) = LETTERS.iter().find(|row| row.0 == letter) else {
+            let asked = word.to_string_lossy();
+            return Err(command::unknown(&asked, asked.trim_start_matches('-')));
         };
+        line.letters.push(letter);
         match meaning {
-            Some(Letter::Switch) => line.python.push(format!("-{letter}").into()),
-            Some(Letter::Value) => {
-                let value = value()?;
-                line.python.extend([OsString::from(format!("-{letter}")), value]);
-                return Ok(());
-            }
-            Some(Letter::Command) => {
-                line.program = Some(Program::Command(value()?));
-                return Ok(());
-            }
-            Some(Letter::Module) => {
-                line.program = Some(Program::Module(value()?));
-                return Ok(());
-            }
-            Some(Letter::Help) => long.push("--help".into()),
-            Some(Letter::Version) => long.push("--version".into()),
-            None => {
-                let word = String::from_utf8_lossy(letters);
-                return Err(command::unknown(&format!("-{word}"), word.trim_start_matches('-')));
+            Letter::Switch => continue,
+            Letter::Help => long.push("--help".into()),
+            Letter::Version => long.push("--version".into()),
+            Letter::Value | Letter::Command | Letter::Module => {
+                let rest = &letters[at + 1..];
+                let value = if rest.is_empty() {
+                    let next = words.next().ok_or_else(|| format!("-{letter} needs a value"))?;
+                    line.python.push(next.clone());
+                    next
+                } else {
+                    OsString::from_vec(rest.to_vec())
+                };
+                line.program = match meaning {
+                    Letter::Command => Some(Program::Command(value)),
+                    Letter::Module => Some(Program::Module(value)),
+                    Letter::Switch | Letter::Value | Letter::Help | Letter::Version => None,
+                };
+                break;
             }
         }
     }
@@ -185,27 +187,28 @@ mod tests {
         parse(shell_words(text).expect("words"))
     }
 
-    /// Printed form of a line: flags, Python's options, program, arguments.
+    /// Printed form of a line: flags, program, Python's words.
     fn show(text: &str) -> String {
         let line = read(text).expect("a line");
-        let join = |words: &[OsString]| words.join(OsString::from(" ").as_os_str()).into_string().expect("text");
-        let flags: Vec<_> = line.flags.iter().map(|(flag, value)| format!("{}={value:?}", flag.name)).collect();
-        format!("{} | {} | {:?} | {}", flags.join(" "), join(&line.python), line.program, join(&line.arguments))
+        let flags: Vec<_> = line.flags.iter().map(|(flag, value)| format!("{}={value:?} ", flag.name)).collect();
+        let words = line.python.join(OsString::from(" ").as_os_str()).into_string().expect("text");
+        format!("{}{:?}: {words}", flags.concat(), line.program)
     }
 
     #[test]
     fn options_end_at_the_program() {
         for (text, expected) in [
-            ("app.py --cpus 2 -c x", r#" |  | Some(Script("app.py")) | --cpus 2 -c x"#),
-            ("-m app -m other", r#" |  | Some(Module("app")) | -m other"#),
-            ("-mapp x", r#" |  | Some(Module("app")) | x"#),
-            ("--module app x", r#" |  | Some(Module("app")) | x"#),
-            ("--module=app x", r#" |  | Some(Module("app")) | x"#),
-            ("-uc 'print(1)' -- x", r#" | -u | Some(Command("print(1)")) | -- x"#),
-            ("-OOWd -X dev - x", r#" | -O -O -W d -X dev | Some(Dash) | x"#),
-            ("-- --odd.py 1", r#" |  | Some(Script("--odd.py")) | 1"#),
-            ("--check-hash-based-pycs always a", r#" | --check-hash-based-pycs always | Some(Script("a")) | "#),
-            ("", " |  | None | "),
+            ("app.py --cpus 2 -c x", r#"Some(Script("app.py")): app.py --cpus 2 -c x"#),
+            ("-m app -m other", r#"Some(Module("app")): -m app -m other"#),
+            ("-mapp x", r#"Some(Module("app")): -mapp x"#),
+            ("--module app x", r#"Some(Module("app")): -m app x"#),
+            ("--module=app x", r#"Some(Module("app")): -m app x"#),
+            ("-uc 'print(1)' -- x", r#"Some(Command("print(1)")): -uc print(1) -- x"#),
+            ("-OOWd -X dev - x", r#"Some(Dash): -OOWd -X dev - x"#),
+            ("-W d --report -- --odd.py 1", r#"report=None Some(Script("--odd.py")): -W d -- --odd.py 1"#),
+            ("--check-hash-based-pycs always a", r#"Some(Script("a")): --check-hash-based-pycs always a"#),
+            ("-i", "None: -i"),
+            ("", "None: "),
         ] {
             assert_eq!(show(text), expected, "{text}");
         }
@@ -213,9 +216,9 @@ mod tests {
 
     #[test]
     fn values_in_both_forms() {
-        assert_eq!(show("--cpus=2 --report a"), r#"cpus=Some("2") report=None |  | Some(Script("a")) | "#);
-        assert_eq!(show("--cpus --report a"), r#"cpus=Some("--report") |  | Some(Script("a")) | "#);
-        assert_eq!(show("--cpus 1 --cpus 2 a"), r#"cpus=Some("2") |  | Some(Script("a")) | "#);
+        assert_eq!(show("--cpus=2 --report a"), r#"cpus=Some("2") report=None Some(Script("a")): a"#);
+        assert_eq!(show("--cpus --report a"), r#"cpus=Some("--report") Some(Script("a")): a"#);
+        assert_eq!(show("--cpus 1 --cpus 2 a"), r#"cpus=Some("2") Some(Script("a")): a"#);
     }
 
     #[test]
