@@ -1,0 +1,1 @@
+"""Room by room: operations over a table of operands, compared with the host NumPy in the same process."""

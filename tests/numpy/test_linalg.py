@@ -1,0 +1,81 @@
+"""Matrix products and factorisations.
+
+Promises: products of whole numbers are exact, whatever the order; others agree to rounding through np.allclose. Does not compare signs of
+vectors that a factorisation leaves open.
+"""
+import pytest
+
+from tests.numpy.oracle import check, rows
+
+EXACT = rows(r"""
+np.sign(a) @ np.sign(f.T) + 0
+i @ i.T
+np.dot(i, i.T)
+np.matmul(q, q.transpose(0, 2, 1))
+np.inner(i, i)
+np.outer(k, k)
+np.vdot(k, k)
+np.vdot(i, i)
+np.tensordot(q, q, ((0, 1), (0, 1)))
+np.tensordot(i, i.T, 1)
+np.einsum('ij,kj->ik', i, i)
+np.einsum('ij->j', i)
+np.einsum('ii->i', p[:, :3])
+np.einsum('ij,ij', i, i)
+np.einsum('kij->jk', q)
+np.trace(i)
+np.linalg.matrix_power(p[:3, :3], 3)
+np.linalg.multi_dot([i, i.T, i])
+i @ i
+i @ np.ones(3)
+np.matmul(i, 2)
+np.dot(k, 2)
+np.kron(k, [1, 2])
+np.matvec(i, i[0])
+np.vecmat(i[:, 0], i)
+np.vecdot(i, i)
+m @ m.T
+m.dot(m.T)
+u @ u.T
+e @ e.T
+e.T @ e
+np.dot(i, i.T, out=np.empty((ROWS, ROWS), 'i8'))
+v = np.zeros((ROWS, ROWS), 'i8'); np.matmul(i, i.T, out=v); result = v
+i @ host.ones((COLUMNS, 2), 'i8')
+host.ones((2, ROWS), 'i8') @ i
+""")
+ROUNDING = rows(r"""
+np.allclose(a @ f.T, host.asarray(a) @ host.asarray(f).T)
+np.allclose(np.linalg.inv(p[:3, :3] + np.eye(3)) @ (p[:3, :3] + np.eye(3)), np.eye(3))
+np.allclose(np.linalg.solve(w.T @ w + np.eye(COLUMNS), b), host.linalg.solve(host.asarray(w.T @ w) + host.eye(COLUMNS), host.asarray(b)), atol=1e-6)
+np.allclose(np.linalg.svd(w, compute_uv=False), host.linalg.svd(host.asarray(w), compute_uv=False))
+np.allclose(np.linalg.eigvalsh(w.T @ w), host.linalg.eigvalsh(host.asarray(w.T @ w)), atol=1e-9)
+np.linalg.qr(w)[0].shape, np.linalg.qr(w)[1].shape
+np.allclose(np.linalg.cholesky(w.T @ w + np.eye(COLUMNS)), host.linalg.cholesky(host.asarray(w.T @ w) + host.eye(COLUMNS)))
+np.allclose(np.linalg.det(w[:5, :5]), host.linalg.det(host.asarray(w)[:5, :5]))
+np.allclose(np.linalg.pinv(w), host.linalg.pinv(host.asarray(w)), atol=1e-9)
+np.allclose(np.linalg.lstsq(w, w[:, 0])[0], host.linalg.lstsq(host.asarray(w), host.asarray(w)[:, 0])[0], atol=1e-9)
+np.allclose(np.fft.fft(w), host.fft.fft(host.asarray(w)))
+np.allclose(np.fft.ifft2(np.fft.fft2(w)).real, w)
+np.allclose(np.fft.rfft(w, axis=0), host.fft.rfft(host.asarray(w), axis=0))
+np.allclose(np.cov(a[:4]), host.cov(host.asarray(a)[:4]))
+np.allclose(np.corrcoef(w[:4]), host.corrcoef(host.asarray(w)[:4]))
+np.fft.fftfreq(ROWS), np.fft.fftshift(k)
+np.linalg.matrix_rank(p), np.linalg.slogdet(np.eye(3)), np.linalg.cond(np.eye(3))
+np.allclose(np.polyfit(l[:9], l[:9] ** 2, 2), [1, 0, 0], atol=1e-6)
+np.linalg.inv(np.zeros((3, 3)))
+np.linalg.solve(np.zeros((2, 2)), [1, 2])
+np.linalg.cholesky(-np.eye(3))
+np.linalg.inv(a)
+np.linalg.eigh(p)
+""")
+
+
+@pytest.mark.parametrize("text", EXACT)
+def test_exact(text):
+    check(text)
+
+
+@pytest.mark.parametrize("text", ROUNDING)
+def test_rounding(text):
+    check(text)

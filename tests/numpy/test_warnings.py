@@ -1,0 +1,84 @@
+"""Floating-point events: the same warnings for the same lines, and errstate.
+
+Promises: category, text and line. Does not test how late a warning may come, only that it comes before the next visible effect.
+"""
+import pytest
+
+from tests.numpy.oracle import check, rows
+
+WARNED = rows(r"""
+a / 0
+a / 0.0
+i // 0
+i % 0
+np.log(a)
+np.sqrt(a)
+np.exp(a * 1e4)
+np.log(a * 0)
+x - x
+x * 0
+np.arccos(a)
+np.power(a, 0.5)
+(a * 1e308) * 1e10
+b * np.float32(1e38) * 10
+h * np.float16(60000)
+np.divide(a, 0, out=a)
+np.float64(1) / (a * 0)
+n + 1
+np.maximum(n, 1)
+np.mean(e)
+np.mean(e, 0)
+e.std()
+np.nanmean(np.full(3, np.nan))
+np.nanmax(np.full((2, 3), np.nan), 1)
+np.reciprocal(a * 0)
+a.astype('f4') * 1e300
+(a * 1e300).astype('f4')
+np.add.reduce(x)
+x.sum()
+x.mean()
+np.sum(a * 1e308)
+np.prod(a * 1e30)
+c / 0
+np.log1p(a * 0 - 1)
+np.divmod(i, 0)
+np.fmod(i, 0)
+np.remainder(a, 0)
+np.floor_divide(a, 0)
+np.tan(x)
+np.cosh(a * 1000)
+np.hypot(a * 1e308, 1e308)
+v = a / 0\nw = 1\nresult = v
+v = a / 0\nv += 1\nw = np.log(a)\nresult = v, w
+np.ldexp(a, 5000)
+np.arctanh(a / a)
+(a + 1)[np.log(a) > 0]
+np.where(a > 0, np.log(a), 0)
+np.cumsum(x)
+np.var(x)
+for _ in range(3):\n    v = a / 0
+v = a / 0\ndel v
+""")
+ERRSTATE = rows(r"""
+with np.errstate(all='ignore'):\n    result = a / 0
+with np.errstate(divide='raise'):\n    result = a / (a * 0)
+with np.errstate(invalid='raise'):\n    result = np.sqrt(a)
+with np.errstate(over='raise'):\n    result = np.exp(a * 1e4)
+with np.errstate(divide='ignore'):\n    result = np.log(a * 0)
+with np.errstate(all='raise'):\n    result = (x - x).sum()
+calls = []\nwith np.errstate(divide='call', call=lambda *given: calls.append(given)):\n    result = a / 0
+import warnings\nwarnings.simplefilter('error')\nresult = a / 0\ndel warnings
+np.seterr(divide='raise')\ntry:\n    a / 0\nexcept FloatingPointError as error:\n    result = str(error)\nfinally:\n    np.seterr(divide='warn')
+with np.errstate(all='ignore'):\n    v = a / 0\nresult = v + 1
+result = np.geterr()
+""")
+
+
+@pytest.mark.parametrize("text", WARNED)
+def test_warned(text):
+    check(text, warned=True)
+
+
+@pytest.mark.parametrize("text", ERRSTATE)
+def test_errstate(text):
+    check(text, warned=True)
