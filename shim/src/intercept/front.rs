@@ -16,7 +16,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyModule, PyString, PyType};
+use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
+use smallvec::SmallVec;
 
 type Object = *mut ffi::PyObject;
 
@@ -37,28 +38,42 @@ enum Rule {
     Made,
     /// A host operand at position 0 that is large itself; a deferred one is NumPy's to dispatch: `zeros_like`.
     Like,
+    /// A shape by the name `size` at this position, or any argument is deferred: draws of random numbers.
+    Draw(usize),
+    /// All positional arguments are the shape: `rand`.
+    Dimensions,
+    /// Any argument is deferred: functions that NumPy does not dispatch.
+    Operand,
     /// `large` alone decides.
     Always,
 }
 
 /// The names of the rules for Python.
-const RULES: [(&str, Rule); 10] = [
+const RULES: [(&str, Rule); 17] = [
     ("shape", Rule::Shape(0, "shape")),
     ("second_shape", Rule::Shape(1, "shape")),
     ("grid", Rule::Grid(0, "dimensions")),
     ("square", Rule::Square),
     ("count", Rule::Number(0, "n")),
+    ("window", Rule::Number(0, "M")),
     ("range", Rule::Range),
     ("samples", Rule::Number(2, "num")),
     ("made", Rule::Made),
     ("like", Rule::Like),
+    ("draw0", Rule::Draw(0)),
+    ("draw1", Rule::Draw(1)),
+    ("draw2", Rule::Draw(2)),
+    ("draw3", Rule::Draw(3)),
+    ("dimensions", Rule::Dimensions),
+    ("operand", Rule::Operand),
     ("always", Rule::Always),
 ];
 
-/// One front: NumPy's function, what serves large results, and the rule between them.
+/// One front: NumPy's function, what serves large results (nothing: NumPy's function over aliases), and the rule between them.
 struct Front {
+    name: String,
     host: Py<PyAny>,
-    large: Py<PyAny>,
+    large: Option<Py<PyAny>>,
     rule: Rule,
 }
 
@@ -67,6 +82,7 @@ struct Shared {
     deferred: Py<PyType>,
     array: Py<PyType>,
     adopt: Py<PyAny>,
+    host_call: Py<PyAny>,
 }
 
 static FRONTS: [OnceLock<Front>; CAPACITY] = [const { OnceLock::new() }; CAPACITY];
@@ -91,6 +107,8 @@ fn vectorcall() -> Option<Vectorcall> {
 /// The arguments of one call, as CPython passes them.
 #[derive(Clone, Copy)]
 struct Call {
+    /// The object whose method this is, or null.
+    of: Object,
     arguments: *const Object,
     positional: usize,
     keywords: Object,
@@ -124,12 +142,42 @@ impl Call {
         null_mut()
     }
 
+    /// Is any argument of exactly this type?
+    fn any_is(self, wanted: &Py<PyType>) -> bool {
+        (0..self.positional + self.named()).any(|index| {
+            // SAFETY: that many live arguments were given.
+            unsafe { ffi::Py_TYPE(*self.arguments.add(index)) == wanted.as_ptr().cast() }
+        })
+    }
+
     /// Calls `function` with these arguments.
     fn pass(self, function: Object) -> Object {
-        match vectorcall() {
+        let Some(call) = vectorcall() else { return null_mut() };
+        if self.of.is_null() {
             // SAFETY: live objects under the same convention; no argument slot before the first is claimed.
-            Some(call) => unsafe { call(function, self.arguments, self.positional, self.keywords) },
-            None => null_mut(),
+            return unsafe { call(function, self.arguments, self.positional, self.keywords) };
+        }
+        let mut all = SmallVec::<[Object; 8]>::new();
+        all.push(self.of);
+        // SAFETY: that many live arguments were given.
+        all.extend((0..self.positional + self.named()).map(|index| unsafe { *self.arguments.add(index) }));
+        // SAFETY: as above, with the object itself as first argument.
+        unsafe { call(function, all.as_ptr(), self.positional + 1, self.keywords) }
+    }
+
+    /// These arguments as Python sees them: a tuple and a dict.
+    fn unpacked<'py>(self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        // SAFETY: live objects, borrowed for the call; a tuple of names if any.
+        unsafe {
+            let given = |index| Bound::from_borrowed_ptr(py, *self.arguments.add(index));
+            let of = Bound::from_borrowed_ptr_or_opt(py, self.of);
+            let positional = PyTuple::new(py, of.into_iter().chain((0..self.positional).map(given)).collect::<Vec<_>>())?;
+            let named = PyDict::new(py);
+            for index in 0..self.named() {
+                let name = Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(self.keywords, index as isize));
+                named.set_item(name, given(self.positional + index))?;
+            }
+            Ok((positional, named))
         }
     }
 }
@@ -247,10 +295,34 @@ impl Front {
                 // SAFETY: at least one argument was given.
                 host_size(shared, unsafe { *call.arguments })
             }),
+            Rule::Draw(position) => elements(call.get(position, "size")).map(|found| found.0).filter(|&size| size >= limit).or_else(|| {
+                SHARED.get(py).filter(|shared| call.any_is(&shared.deferred)).map(|_| isize::MAX)
+            }),
+            Rule::Dimensions => (0..call.positional).try_fold(1_isize, |product, index| {
+                whole(call.get(index, "")).map(|length| product.saturating_mul(length.max(0)))
+            }),
+            Rule::Operand => SHARED.get(py).filter(|shared| call.any_is(&shared.deferred)).map(|_| isize::MAX),
             Rule::Always => Some(isize::MAX),
         };
-        let function = if size.is_some_and(|size| size >= limit) { &self.large } else { &self.host };
-        call.pass(function.as_ptr())
+        if size.is_some_and(|size| size >= limit) { self.large(py, call) } else { call.pass(self.host.as_ptr()) }
+    }
+
+    /// What serves large results.
+    fn large(&self, py: Python<'_>, call: Call) -> Object {
+        if let Some(large) = &self.large {
+            return call.pass(large.as_ptr());
+        }
+        let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
+        let made = call
+            .unpacked(py)
+            .and_then(|(positional, named)| shared.host_call.call1(py, (&self.host, positional, named, self.name.as_str())));
+        match made {
+            Ok(made) => made.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                null_mut()
+            }
+        }
     }
 
     /// Lets NumPy make the array, and has it adopted when it is large and nobody else holds it.
@@ -269,7 +341,7 @@ impl Front {
                     first
                 };
                 if ffi::Py_TYPE(inside) == deferred {
-                    return call.pass(self.large.as_ptr());
+                    return self.large(py, call);
                 }
             }
             let made = call.pass(self.host.as_ptr());
@@ -292,7 +364,7 @@ impl Front {
 /// # Safety
 /// Called by CPython under the METH_FASTCALL | METH_KEYWORDS convention.
 unsafe extern "C" fn enter<const SLOT: usize>(
-    _module: Object,
+    of: Object,
     arguments: *const Object,
     positional: ffi::Py_ssize_t,
     keywords: Object,
@@ -300,25 +372,51 @@ unsafe extern "C" fn enter<const SLOT: usize>(
     // SAFETY: called with the GIL held.
     let py = unsafe { Python::assume_attached() };
     match FRONTS[SLOT].get() {
-        Some(front) => front.call(py, Call { arguments, positional: positional as usize, keywords }),
+        Some(front) => front.call(py, Call { of, arguments, positional: positional as usize, keywords }),
         None => null_mut(),
     }
 }
 
 /// How many fronts there can be.
-const CAPACITY: usize = 64;
+const CAPACITY: usize = 256;
 
 macro_rules! entries {
-    ($($slot:literal)*) => { [$(enter::<$slot>),*] };
+    ($($row:literal)*) => { [$(
+        enter::<{ $row }>, enter::<{ $row + 1 }>, enter::<{ $row + 2 }>, enter::<{ $row + 3 }>,
+        enter::<{ $row + 4 }>, enter::<{ $row + 5 }>, enter::<{ $row + 6 }>, enter::<{ $row + 7 }>,
+        enter::<{ $row + 8 }>, enter::<{ $row + 9 }>, enter::<{ $row + 10 }>, enter::<{ $row + 11 }>,
+        enter::<{ $row + 12 }>, enter::<{ $row + 13 }>, enter::<{ $row + 14 }>, enter::<{ $row + 15 }>
+    ),*] };
 }
 
-const ENTRIES: [ffi::PyCFunctionFastWithKeywords; CAPACITY] = entries!(
-    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63
-);
+const ENTRIES: [ffi::PyCFunctionFastWithKeywords; CAPACITY] =
+    entries!(0 16 32 48 64 80 96 112 128 144 160 176 192 208 224 240);
+
+/// Puts a front into a free slot and makes CPython's entry for it, which is never freed, as CPython demands.
+fn enter_front(py: Python<'_>, name: &str, text: &str, rule: &str, host: Py<PyAny>, large: Py<PyAny>) -> PyResult<*mut ffi::PyMethodDef> {
+    let Some(&(_, rule)) = RULES.iter().find(|row| row.0 == rule) else {
+        return Err(PyValueError::new_err(format!("no rule '{rule}' for a front")));
+    };
+    if vectorcall().is_none() {
+        return Err(PyRuntimeError::new_err("this Python has no PyObject_Vectorcall"));
+    }
+    let Some(slot) = FRONTS.iter().position(|slot| slot.get().is_none()) else {
+        return Err(PyRuntimeError::new_err(format!("no room for the front '{name}': raise the capacity of {CAPACITY}")));
+    };
+    let large = (!large.is_none(py)).then_some(large);
+    // The GIL is held from the search on, so the slot is still free.
+    drop(FRONTS[slot].set(Front { name: name.to_owned(), host, large, rule }));
+    Ok(Box::into_raw(Box::new(ffi::PyMethodDef {
+        ml_name: CString::new(name)?.into_raw(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: ENTRIES[slot] },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: CString::new(text)?.into_raw(),
+    })))
+}
 
 /// Makes a front that looks like `name` of the module `module`, with `text` as its signature and documentation in the form that
-/// CPython parses. `rule` is one of the names in this file's table. Raises ValueError for another, RuntimeError past the capacity.
+/// CPython parses. `rule` is one of the names in this file's table; `large` makes large results, `None` stands for NumPy's function
+/// over aliases. Raises ValueError for another rule, RuntimeError past the capacity.
 #[pyfunction]
 fn make_front(
     py: Python<'_>,
@@ -329,40 +427,52 @@ fn make_front(
     host: Py<PyAny>,
     large: Py<PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let Some(&(_, rule)) = RULES.iter().find(|row| row.0 == rule) else {
-        return Err(PyValueError::new_err(format!("no rule '{rule}' for a front")));
-    };
-    if vectorcall().is_none() {
-        return Err(PyRuntimeError::new_err("this Python has no PyObject_Vectorcall"));
-    }
-    let Some(slot) = FRONTS.iter().position(|slot| slot.get().is_none()) else {
-        return Err(PyRuntimeError::new_err(format!("no room for the front '{name}': raise the capacity of {CAPACITY}")));
-    };
-    // The GIL is held from the search on, so the slot is still free.
-    drop(FRONTS[slot].set(Front { host, large, rule }));
-    let entry = Box::new(ffi::PyMethodDef {
-        ml_name: CString::new(name)?.into_raw(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: ENTRIES[slot] },
-        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        ml_doc: CString::new(text)?.into_raw(),
-    });
+    let entry = enter_front(py, name, text, rule, host, large)?;
     let module = PyString::intern(py, module);
-    // SAFETY: the entry is never freed, as CPython demands, and right for its convention.
+    // SAFETY: the entry is never freed and right for its convention.
     unsafe {
-        let made = ffi::PyCFunction_NewEx(Box::into_raw(entry), null_mut(), module.as_ptr());
+        let made = ffi::PyCFunction_NewEx(entry, null_mut(), module.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(py, made)?.unbind())
     }
 }
 
-/// Tells fronts what a deferred array and a host array are, how to adopt one, and from how many elements on it is large.
+/// As `make_front`, a method of the class `of`: `host` and `large` are called with the object first.
 #[pyfunction]
-fn set_front_types(py: Python<'_>, deferred: Py<PyType>, array: Py<PyType>, adopt: Py<PyAny>, limit: usize) {
-    drop(SHARED.set(py, Shared { deferred, array, adopt }));
+fn make_front_method(
+    py: Python<'_>,
+    name: &str,
+    of: Py<PyType>,
+    text: &str,
+    rule: &str,
+    host: Py<PyAny>,
+    large: Py<PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let entry = enter_front(py, name, text, rule, host, large)?;
+    // SAFETY: the entry is never freed and right for its convention; the descriptor checks the type of the object.
+    unsafe {
+        let made = ffi::PyDescr_NewMethod(of.as_ptr().cast(), entry);
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.unbind())
+    }
+}
+
+/// Tells fronts what a deferred array and a host array are, how to adopt one and to call NumPy over aliases, and from how many
+/// elements on a result is large.
+#[pyfunction]
+fn set_front_types(
+    py: Python<'_>,
+    deferred: Py<PyType>,
+    array: Py<PyType>,
+    adopt: Py<PyAny>,
+    host_call: Py<PyAny>,
+    limit: usize,
+) {
+    drop(SHARED.set(py, Shared { deferred, array, adopt, host_call }));
     LIMIT.store(isize::try_from(limit).unwrap_or(isize::MAX), Ordering::Relaxed);
 }
 
 /// Adds this file's functions to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(make_front, module)?)?;
+    module.add_function(wrap_pyfunction!(make_front_method, module)?)?;
     module.add_function(wrap_pyfunction!(set_front_types, module)?)
 }
