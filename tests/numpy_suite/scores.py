@@ -3,6 +3,7 @@
 Promises: only what stock NumPy passes counts; a missing outcome is a failure; the known list can only shrink unless its writer asks.
 Does not run tests.
 """
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -73,3 +74,15 @@ def write_known(way: str, bad: dict, known: dict, ran: set[str], may_grow: bool)
 def outside_known(bad: dict, known: dict) -> dict[str, tuple[int, int, str]]:
     """What fails beyond the list."""
     return {name: row for name, row in bad.items() if row[0] > known.get(name, (0, ""))[0]}
+
+
+def groups(bad: dict, most: int = 40) -> list[tuple[float, int, str, str]]:
+    """What fails by its message without names and numbers: (weight in functions, functions, message, one function), heaviest first."""
+    found = defaultdict(lambda: [0.0, 0, ""])
+    for name, (count, total, message) in bad.items():
+        row = found[re.sub(r"0x[0-9a-f]+|[\d.]+", "#", message)[:110]]
+        row[0] += count / total
+        row[1] += 1
+        row[2] = row[2] or name
+    rows = [(weight, functions, message, name) for message, (weight, functions, name) in found.items()]
+    return sorted(rows, reverse=True)[:most]

@@ -16,7 +16,7 @@ MAKERS = [
     (10, creation.make), (4, creation.like), (12, views.index), (9, views.describe), (16, operations.elementwise), (5, operations.cast),
     (9, operations.reduce), (4, operations.arg_reduce), (4, operations.scan), (4, operations.order), (6, operations.join),
     (6, operations.gather), (3, operations.product), (5, operations.look), (9, writes.assign), (8, writes.in_place), (8, writes.overlap),
-    (6, writes.with_out), (3, writes.rearrange),
+    (6, writes.with_out), (3, writes.rearrange), (4, writes.repeat), (7, writes.step),
 ]
 UNDEFINED_CAST = "invalid value encountered in cast"
 # What NumPy words by an address or by the internals of a call that the candidate is free to make differently.

@@ -114,3 +114,27 @@ def rearrange(state: State) -> str | None:
              f"{name} = {name}[::-1]", f"{name}.flags.writeable = False", f"{name} = {name}.T", f"{name}.real = 2", f"{name}.imag = 3",
              f"{name} = {name} * 2 - {name}"]
     return state.random.choice(forms)
+
+
+def repeat(state: State) -> str | None:
+    """A few turns of a loop over one or two writes, as solvers have them: fusion, swapping and recycling are exercised."""
+    makers = [overlap, in_place, assign, with_out]
+    body = [text for text in (state.random.choice(makers)(state) for _ in range(state.random.randint(1, 2))) if text]
+    if not body:
+        return None
+    inner = "\n    ".join(body)
+    return f"for _ in range({state.random.randint(2, 4)}):\n    {inner}"
+
+
+def step(state: State) -> str | None:
+    """w = an expression of w and others: the old array dies, temporaries die at once."""
+    name = state.array(is_number)
+    if name is None:
+        return None
+    array = state.values[name]
+    other, third = partner(state, array), partner(state, array)
+    forms = [f"{name} = {name} * 0.5 + {other}", f"{name} = {other} - {name} * {third}", f"{name} = np.where({name} > {third}, {name}, {other})",
+             f"{name} = ({name} + {other}) * ({name} - {third})", f"{name} = np.minimum(abs({name}), {other}) + 0.25",
+             f"{name} = ({name} - {name}.mean()) / 3", f"{name} = {name} / (1 + abs({name}).sum(axis=-1, keepdims=True))",
+             f"{name} = ({name}[..., None] - {name}[..., None, :1]).sum(-1)", f"{name} = {name}.astype('f8').astype('f4') * 2"]
+    return state.random.choice(forms)
