@@ -12,8 +12,8 @@ use super::engine::{Engine, State};
 #[cfg(target_endian = "big")]
 compile_error!("units of a random stream are read from words in little-endian order");
 
-/// Words fetched at a time: 4 KB, a small part of L1.
-const BLOCK_WORDS: usize = 512;
+/// Words fetched at a time: 8 KB, a small part of L1.
+const BLOCK_WORDS: usize = 1024;
 /// Room before the block for units left over from the previous one.
 const CARRY_WORDS: usize = 8;
 /// A cursor asked to look ahead shows at least this many units.
@@ -132,7 +132,7 @@ impl<U: Unit> Cursor<U> {
     #[inline]
     pub(super) fn ahead(&mut self, wanted: u64) -> &[U] {
         if self.end - self.at < LOOK_AHEAD {
-            let words = (wanted.min(4096) as usize).div_ceil(Self::PER_WORD).clamp(LOOK_AHEAD, BLOCK_WORDS);
+            let words = (wanted.min(8 * BLOCK_WORDS as u64) as usize).div_ceil(Self::PER_WORD).clamp(LOOK_AHEAD, BLOCK_WORDS);
             self.fetch(words);
         }
         &as_units::<U>(&self.block.0)[self.at..self.end]

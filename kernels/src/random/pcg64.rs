@@ -57,6 +57,29 @@ impl Stride {
     }
 }
 
+/// A stride for the increment 1; the addend of another increment is that many times this one.
+#[derive(Clone, Copy)]
+struct UnitStride(Stride);
+
+impl UnitStride {
+    /// `steps` steps of a generator with this multiplier.
+    const fn steps(multiplier: u128, steps: usize) -> UnitStride {
+        let mut total = Stride { multiplier: 1, addend: 0 };
+        let mut step = 0;
+        while step < steps {
+            total.addend = total.addend.wrapping_mul(multiplier).wrapping_add(1);
+            total.multiplier = total.multiplier.wrapping_mul(multiplier);
+            step += 1;
+        }
+        UnitStride(total)
+    }
+
+    #[inline(always)]
+    const fn with(&self, increment: u128) -> Stride {
+        Stride { multiplier: self.0.multiplier, addend: self.0.addend.wrapping_mul(increment) }
+    }
+}
+
 impl Pcg64 {
     /// `steps` steps as one, by repeated squaring.
     fn stride(&self, mut steps: u128) -> Stride {
@@ -138,72 +161,156 @@ impl Pcg64 {
         }
     }
 
-    /// Writes as many words as fill whole groups of 16 lanes, and returns their number.
+    /// Writes as many words as fill whole groups of lanes, and returns their number.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
     fn fill_avx512(&mut self, words: &mut [u64]) -> usize {
         use std::arch::x86_64::*;
-        const LANES: usize = 16;
-        let groups = words.len() / LANES;
+        const GROUP: usize = wide::PARTS * wide::LANES;
+        let groups = words.len() / GROUP;
         if groups == 0 {
             return 0;
         }
-        let one = self.stride(1);
-        let stride = self.stride(LANES as u128);
-        let mut states = [0u128; LANES];
-        let mut state = self.state;
-        for lane in &mut states {
-            state = one.apply(state);
-            *lane = state;
+        let mut first = [0u128; wide::LANES];
+        for (lane, jump) in first.iter_mut().zip(&wide::FIRST) {
+            *lane = jump.with(self.increment).apply(self.state);
         }
-        let half = |first: usize, shift: u32| {
-            let mut halves = [0u64; 8];
-            for (part, lane) in halves.iter_mut().zip(&states[first..first + 8]) {
-                *part = (lane >> shift) as u64;
-            }
-            // SAFETY: `halves` is 64 readable bytes.
-            unsafe { _mm512_loadu_si512(halves.as_ptr().cast()) }
-        };
-        let mut low = [half(0, 0), half(8, 0)];
-        let mut high = [half(0, 64), half(8, 64)];
-        let word = |value: u64| _mm512_set1_epi64(value.cast_signed());
-        let multiplier_low = word(stride.multiplier as u64);
-        let multiplier_low_upper = word(u64::from((stride.multiplier >> 32) as u32));
-        let multiplier_high = word((stride.multiplier >> 64) as u64);
-        let addend_low = word(stride.addend as u64);
-        let addend_high = word((stride.addend >> 64) as u64);
-        let lower_half = word(0xFFFF_FFFF);
-        let one_word = word(1);
-        for group in words.chunks_exact_mut(LANES) {
-            for part in 0..2 {
-                let (l, h) = (low[part], high[part]);
-                let folded = _mm512_rorv_epi64(_mm512_xor_si512(h, l), _mm512_srli_epi64::<58>(h));
-                // SAFETY: the group has 16 words, and part is 0 or 1.
-                unsafe { _mm512_storeu_si512(group.as_mut_ptr().add(8 * part).cast(), folded) };
-                // The low 64 x 64 -> 128 product from four 32-bit ones, schoolbook.
-                let l_upper = _mm512_srli_epi64::<32>(l);
-                let p00 = _mm512_mul_epu32(l, multiplier_low);
-                let p10 = _mm512_mul_epu32(l_upper, multiplier_low);
-                let p01 = _mm512_mul_epu32(l, multiplier_low_upper);
-                let p11 = _mm512_mul_epu32(l_upper, multiplier_low_upper);
-                let middle = _mm512_add_epi64(_mm512_srli_epi64::<32>(p00), p10);
-                let carried = _mm512_add_epi64(_mm512_and_si512(middle, lower_half), p01);
-                let product_low = _mm512_mask_blend_epi32(0x5555, _mm512_slli_epi64::<32>(carried), p00);
-                let product_high = _mm512_add_epi64(
-                    _mm512_add_epi64(p11, _mm512_srli_epi64::<32>(middle)),
-                    _mm512_srli_epi64::<32>(carried),
-                );
-                let cross =
-                    _mm512_add_epi64(_mm512_mullo_epi64(l, multiplier_high), _mm512_mullo_epi64(h, multiplier_low));
-                let sum_low = _mm512_add_epi64(product_low, addend_low);
-                let carry = _mm512_cmplt_epu64_mask(sum_low, addend_low);
-                let sum_high = _mm512_add_epi64(_mm512_add_epi64(product_high, cross), addend_high);
-                low[part] = sum_low;
-                high[part] = _mm512_mask_add_epi64(sum_high, carry, sum_high, one_word);
+        let mut parts = [wide::Part::new(&first); wide::PARTS];
+        let part_stride = wide::Jump::new(&wide::PART_JUMP.with(self.increment));
+        for part in 1..wide::PARTS {
+            parts[part] = part_stride.apply(parts[part - 1]);
+        }
+        let group_stride = wide::Jump::new(&wide::GROUP_JUMP.with(self.increment));
+        let mut last = parts[wide::PARTS - 1];
+        for group in words.chunks_exact_mut(GROUP) {
+            last = parts[wide::PARTS - 1];
+            for (part, eight) in parts.iter_mut().zip(group.as_chunks_mut::<{ wide::LANES }>().0) {
+                // SAFETY: `eight` is 64 writable bytes.
+                unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), part.output()) };
+                *part = group_stride.apply(*part);
             }
         }
-        self.state = self.stride((groups * LANES) as u128).apply(self.state);
-        groups * LANES
+        self.state = last.lane(wide::LANES - 1);
+        groups * GROUP
+    }
+}
+
+/// Eight states a register, several registers at once.
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::*;
+
+    use super::{MULTIPLIER, Stride, UnitStride};
+
+    /// States of one part.
+    pub(super) const LANES: usize = 8;
+    /// Parts that hide each other's latency.
+    pub(super) const PARTS: usize = 4;
+    /// From a state to those of the next `LANES` words.
+    pub(super) const FIRST: [UnitStride; LANES] = {
+        let mut jumps = [UnitStride::steps(MULTIPLIER, 1); LANES];
+        let mut lane = 1;
+        while lane < LANES {
+            jumps[lane] = UnitStride::steps(MULTIPLIER, lane + 1);
+            lane += 1;
+        }
+        jumps
+    };
+    /// From a part to the next.
+    pub(super) const PART_JUMP: UnitStride = UnitStride::steps(MULTIPLIER, LANES);
+    /// From a part to itself in the next group.
+    pub(super) const GROUP_JUMP: UnitStride = UnitStride::steps(MULTIPLIER, LANES * PARTS);
+
+    /// Eight 128-bit states: lower and upper halves.
+    #[derive(Clone, Copy)]
+    pub(super) struct Part {
+        low: __m512i,
+        high: __m512i,
+    }
+
+    impl Part {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        pub(super) fn new(states: &[u128; LANES]) -> Part {
+            let low = states.map(|state| state as u64);
+            let high = states.map(|state| (state >> 64) as u64);
+            // SAFETY: both arrays are 64 readable bytes.
+            unsafe {
+                Part { low: _mm512_loadu_si512(low.as_ptr().cast()), high: _mm512_loadu_si512(high.as_ptr().cast()) }
+            }
+        }
+
+        /// One of the states.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        pub(super) fn lane(self, lane: usize) -> u128 {
+            let (mut low, mut high) = ([0u64; LANES], [0u64; LANES]);
+            // SAFETY: both arrays are 64 writable bytes.
+            unsafe {
+                _mm512_storeu_si512(low.as_mut_ptr().cast(), self.low);
+                _mm512_storeu_si512(high.as_mut_ptr().cast(), self.high);
+            }
+            u128::from(high[lane]) << 64 | u128::from(low[lane])
+        }
+
+        /// The words of these states.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        pub(super) fn output(self) -> __m512i {
+            _mm512_rorv_epi64(_mm512_xor_si512(self.high, self.low), _mm512_srli_epi64::<58>(self.high))
+        }
+    }
+
+    /// A stride, its halves spread over the lanes.
+    #[derive(Clone, Copy)]
+    pub(super) struct Jump {
+        multiplier_low: __m512i,
+        multiplier_low_upper: __m512i,
+        multiplier_high: __m512i,
+        addend_low: __m512i,
+        addend_high: __m512i,
+    }
+
+    impl Jump {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        pub(super) fn new(stride: &Stride) -> Jump {
+            let spread = |value: u128| _mm512_set1_epi64((value as u64).cast_signed());
+            Jump {
+                multiplier_low: spread(stride.multiplier),
+                multiplier_low_upper: spread(stride.multiplier as u64 as u128 >> 32),
+                multiplier_high: spread(stride.multiplier >> 64),
+                addend_low: spread(stride.addend),
+                addend_high: spread(stride.addend >> 64),
+            }
+        }
+
+        /// The states a stride further on. The full product of the lower halves comes from four 32-bit products.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        pub(super) fn apply(self, part: Part) -> Part {
+            let Part { low, high } = part;
+            let low_upper = _mm512_srli_epi64::<32>(low);
+            let product_00 = _mm512_mul_epu32(low, self.multiplier_low);
+            let product_10 = _mm512_mul_epu32(low_upper, self.multiplier_low);
+            let product_01 = _mm512_mul_epu32(low, self.multiplier_low_upper);
+            let product_11 = _mm512_mul_epu32(low_upper, self.multiplier_low_upper);
+            let middle = _mm512_add_epi64(_mm512_srli_epi64::<32>(product_00), product_10);
+            let carried = _mm512_add_epi64(_mm512_and_si512(middle, _mm512_set1_epi64(0xFFFF_FFFF)), product_01);
+            let product_low = _mm512_mask_blend_epi32(0x5555, _mm512_slli_epi64::<32>(carried), product_00);
+            let product_high = _mm512_add_epi64(
+                _mm512_add_epi64(product_11, _mm512_srli_epi64::<32>(middle)),
+                _mm512_srli_epi64::<32>(carried),
+            );
+            let cross = _mm512_add_epi64(
+                _mm512_mullo_epi64(low, self.multiplier_high),
+                _mm512_mullo_epi64(high, self.multiplier_low),
+            );
+            let sum_low = _mm512_add_epi64(product_low, self.addend_low);
+            let carry = _mm512_cmplt_epu64_mask(sum_low, self.addend_low);
+            let sum_high = _mm512_add_epi64(_mm512_add_epi64(product_high, cross), self.addend_high);
+            Part { low: sum_low, high: _mm512_mask_add_epi64(sum_high, carry, sum_high, _mm512_set1_epi64(1)) }
+        }
     }
 }
 
