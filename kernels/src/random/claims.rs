@@ -38,11 +38,8 @@ impl Claims {
     /// The next stretch.
     pub(super) fn next(&self) -> Claim {
         let mut front = self.front.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let claim = Claim {
-            number: front.number,
-            engine: front.engine.clone(),
-            words_before: front.number * self.words_each,
-        };
+        let claim =
+            Claim { number: front.number, engine: front.engine.clone(), words_before: front.number * self.words_each };
         front.number += 1;
         front.engine.skip(self.words_each);
         claim

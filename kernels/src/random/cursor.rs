@@ -132,7 +132,8 @@ impl<U: Unit> Cursor<U> {
     #[inline]
     pub(super) fn ahead(&mut self, wanted: u64) -> &[U] {
         if self.end - self.at < LOOK_AHEAD {
-            let words = (wanted.min(8 * BLOCK_WORDS as u64) as usize).div_ceil(Self::PER_WORD).clamp(LOOK_AHEAD, BLOCK_WORDS);
+            let words =
+                (wanted.min(8 * BLOCK_WORDS as u64) as usize).div_ceil(Self::PER_WORD).clamp(LOOK_AHEAD, BLOCK_WORDS);
             self.fetch(words);
         }
         &as_units::<U>(&self.block.0)[self.at..self.end]

@@ -31,6 +31,8 @@ mod philox;
 mod polar;
 mod relay;
 mod sfc64;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod ziggurat;
 mod ziggurat_tables;

@@ -137,8 +137,7 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
             }
             left -= made;
         };
-        let mut after =
-            self.state.after(cursor.position(), S::Unit::BYTES as u64, &claim.engine, claim.words_before);
+        let mut after = self.state.after(cursor.position(), S::Unit::BYTES as u64, &claim.engine, claim.words_before);
         if let Some(value) = spare {
             (self.keep_spare)(&mut after, value);
         }
@@ -151,9 +150,8 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
     /// As for [`Work::work`], and no other worker writes these items.
     unsafe fn copy(&self, values: &[S::Value], out: *mut u8, place: u64) {
         // SAFETY: the caller's promise; MaybeUninit takes memory in any state.
-        let items = unsafe {
-            std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<T>>().add(place as usize), values.len())
-        };
+        let items =
+            unsafe { std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<T>>().add(place as usize), values.len()) };
         map_all(&self.finish, values, items);
     }
 }

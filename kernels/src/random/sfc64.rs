@@ -11,12 +11,7 @@ impl Sfc64 {
     fn next(&mut self) -> u64 {
         let [a, b, c, counter] = self.0;
         let word = a.wrapping_add(b).wrapping_add(counter);
-        self.0 = [
-            b ^ (b >> 11),
-            c.wrapping_add(c << 3),
-            c.rotate_left(24).wrapping_add(word),
-            counter.wrapping_add(1),
-        ];
+        self.0 = [b ^ (b >> 11), c.wrapping_add(c << 3), c.rotate_left(24).wrapping_add(word), counter.wrapping_add(1)];
         word
     }
 
