@@ -1,25 +1,29 @@
 //! Draws that reject, made by several workers in one pass.
 //!
 //! A worker claims a stretch of the stream and parses it into its own memory at once, although it does not know yet where
-//! the first attempt that belongs to it starts, nor how many values came before. Then it waits its turn, learns both from
+//! the first attempt that belongs to it starts, nor how many values came before. When its turn comes, it learns both from
 //! the stretch before, parses the one or two attempts until it meets its own parse (or all of it again, if they never
-//! meet), passes on where it ends, and copies its values to their place while the next worker takes its turn.
+//! meet), passes on where it ends, and copies its values to their place while the next worker takes its turn. Until
+//! then it parses further stretches: a worker that lost its processor for a while does not hold up the others.
 //! It promises NumPy's values and NumPy's state afterwards for any number of workers and any length of stretch.
 
 #![expect(unsafe_code, reason = "writes into the caller's memory, which may not be initialised")]
 
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::attempt::{Sampler, parse, parse_to_meet, room_for};
+use super::attempt::{Sampler, Starts, parse, parse_to_meet, room_for};
 use super::claims::{Claim, Claims};
 use super::cursor::{Cursor, Unit};
 use super::engine::State;
 use super::fixed::map_all;
 
-/// Turns asked for before a waiting worker gives its processor away.
-const SPINS: u32 = 2_000;
+/// Stretches that a worker parses ahead of its turn.
+const AHEAD: usize = 32;
+/// How often a worker that may not parse further ahead looks for its turn before it gives its processor away.
+const SPINS: u32 = 200;
 
 /// A draw in the hands of any number of workers.
 pub(super) trait Work: Send + Sync {
@@ -41,6 +45,17 @@ struct Link {
     unit: u64,
     /// Items made.
     items: u64,
+}
+
+/// A stretch parsed before its turn.
+struct Parsed<V> {
+    claim: Claim,
+    values: Vec<V>,
+    /// How many of the values are made.
+    made: usize,
+    starts: Starts,
+    /// Unit at which the attempt after the last one starts.
+    end: u64,
 }
 
 /// See the file's head. An item is `finish` of a value.
@@ -97,19 +112,10 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
         }
     }
 
-    /// Waits until it is this stretch's turn; None if all items were made before it.
-    fn await_turn(&self, number: u64) -> Option<Link> {
-        let mut spins = 0;
-        loop {
-            if self.ended.load(Ordering::Acquire) {
-                return None;
-            }
-            if self.turn.load(Ordering::Acquire) == number {
-                return Some(*self.link.lock().unwrap_or_else(PoisonError::into_inner));
-            }
-            spins += 1;
-            if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
-        }
+    /// What the stretches before `number` tell, once they have.
+    fn link_before(&self, number: u64) -> Option<Link> {
+        let turn = self.turn.load(Ordering::Acquire) == number;
+        turn.then(|| *self.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The cursor at `unit`, inside the claimed stretch.
@@ -122,6 +128,55 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
         match number {
             0 => 0,
             _ => self.state.spare_units(S::Unit::BYTES as u64) + number * self.units_each,
+        }
+    }
+
+    /// Claims and parses the next stretch, into old memory.
+    fn parse(&self, mut values: Vec<S::Value>) -> Parsed<S::Value> {
+        let claim = self.claims.next();
+        let end = self.first_unit(claim.number + 1);
+        let mut cursor = self.cursor(&claim, self.first_unit(claim.number));
+        values.resize(room_for::<S>(self.first_unit(1) as usize), S::Value::default());
+        let (made, starts) = parse(&self.sampler, &mut cursor, end, &mut values);
+        Parsed { claim, values, made, starts, end: cursor.position() }
+    }
+
+    /// Joins a parsed stretch to those before it, lets the next one have its turn, and writes its items.
+    ///
+    /// # Safety
+    /// As for [`Work::work`].
+    unsafe fn settle(&self, parsed: &Parsed<S::Value>, link: Link, out: *mut u8) {
+        let claim = &parsed.claim;
+        let end = self.first_unit(claim.number + 1);
+        let mut head = Vec::new();
+        let mut tail = 0..0;
+        let mut next = link;
+        if link.unit < end {
+            if parsed.starts.values_before(link.unit).is_none() {
+                let mut cursor = self.cursor(claim, link.unit);
+                head = parse_to_meet(&self.sampler, &mut cursor, end, &parsed.starts);
+                next.unit = cursor.position();
+            }
+            if let Some(before) = parsed.starts.values_before(next.unit) {
+                tail = before..parsed.made;
+                next.unit = parsed.end;
+            }
+        }
+        next.items += (head.len() + tail.len()) as u64;
+        if next.items >= self.items {
+            self.end(claim, link, self.items - link.items);
+            self.ended.store(true, Ordering::Release);
+        } else {
+            *self.link.lock().unwrap_or_else(PoisonError::into_inner) = next;
+            self.turn.store(claim.number + 1, Ordering::Release);
+        }
+        let wanted = (next.items.min(self.items) - link.items) as usize;
+        let head = &head[..head.len().min(wanted)];
+        let tail = &parsed.values[tail.start..][..wanted - head.len()];
+        // SAFETY: the caller's promise; the items from `link` to `next` are this stretch's alone.
+        unsafe {
+            self.copy(head, out, link.items);
+            self.copy(tail, out, link.items + head.len() as u64);
         }
     }
 
@@ -162,45 +217,22 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Work for Relay<S, 
             // SAFETY: `work`'s promise; no stretch makes the first item.
             unsafe { self.copy(&[value], out, 0) };
         }
-        let mut values = vec![S::Value::default(); room_for::<S>(self.first_unit(1) as usize)];
+        let mut parsed = VecDeque::new();
+        let mut spare = Vec::new();
+        let mut spins = 0;
         while !self.ended.load(Ordering::Acquire) {
-            let claim = self.claims.next();
-            let end = self.first_unit(claim.number + 1);
-            let mut cursor = self.cursor(&claim, self.first_unit(claim.number));
-            let (made, starts) = parse(&self.sampler, &mut cursor, end, &mut values);
-            let own_end = cursor.position();
-
-            let Some(link) = self.await_turn(claim.number) else { return };
-            let mut head = Vec::new();
-            let mut tail = 0..0;
-            let mut next = Link { unit: link.unit, items: link.items };
-            if link.unit < end {
-                if starts.values_before(link.unit).is_none() {
-                    let mut cursor = self.cursor(&claim, link.unit);
-                    head = parse_to_meet(&self.sampler, &mut cursor, end, &starts);
-                    next.unit = cursor.position();
-                }
-                if let Some(before) = starts.values_before(next.unit) {
-                    tail = before..made;
-                    next.unit = own_end;
-                }
-            }
-            next.items += (head.len() + tail.len()) as u64;
-            let ends = next.items >= self.items;
-            if ends {
-                self.end(&claim, link, self.items - link.items);
-                self.ended.store(true, Ordering::Release);
+            let first = parsed.front().map(|first: &Parsed<S::Value>| first.claim.number);
+            if let Some(link) = first.and_then(|number| self.link_before(number)) {
+                let first = parsed.pop_front().expect("it was there");
+                // SAFETY: `work`'s promise.
+                unsafe { self.settle(&first, link, out) };
+                spare.push(first.values);
+                spins = 0;
+            } else if parsed.len() < AHEAD {
+                parsed.push_back(self.parse(spare.pop().unwrap_or_default()));
             } else {
-                *self.link.lock().unwrap_or_else(PoisonError::into_inner) = next;
-                self.turn.store(claim.number + 1, Ordering::Release);
-            }
-            let wanted = (next.items.min(self.items) - link.items) as usize;
-            let head = &head[..head.len().min(wanted)];
-            let tail = &values[tail.start..][..wanted - head.len()];
-            // SAFETY: `work`'s promise; the items from `link` to `next` are this stretch's alone.
-            unsafe {
-                self.copy(head, out, link.items);
-                self.copy(tail, out, link.items + head.len() as u64);
+                spins += 1;
+                if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
             }
         }
     }

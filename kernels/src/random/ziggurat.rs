@@ -79,15 +79,33 @@ fn exponential_first_f32(word: u32) -> First<f32, u32> {
     }
 }
 
-/// Decides words in groups, and keeps the deviates before the first that is not accepted.
+/// What becomes of a word that is not accepted at once, given the next one.
+enum Second<X> {
+    /// It is accepted.
+    Keep(X),
+    /// It is rejected.
+    Reject,
+    /// More words are needed: left to an attempt.
+    More,
+}
+
+impl<X> Second<X> {
+    #[inline(always)]
+    fn of(deviate: Option<X>) -> Second<X> {
+        deviate.map_or(Second::Reject, Second::Keep)
+    }
+}
+
+/// Decides words in groups; those that are not accepted at once, with the next word. Stops where more are needed.
 #[inline(always)]
-fn run_groups<U: Copy, X: Copy + Default, K>(
+fn run_groups<U: Copy, X: Copy + Default, K: Copy>(
     units: &[U],
     values: &mut [X],
     first: impl Fn(U) -> First<X, K>,
+    second: impl Fn(First<X, K>, U) -> Second<X>,
 ) -> (usize, usize) {
-    let mut made = 0;
-    while let Some(group) = units[made..].first_chunk::<LANES>() {
+    let (mut used, mut made) = (0, 0);
+    while let Some(group) = units[used..].first_chunk::<LANES>() {
         let mut deviates = [X::default(); LANES];
         let mut accepted = 0u32;
         for lane in 0..LANES {
@@ -96,33 +114,88 @@ fn run_groups<U: Copy, X: Copy + Default, K>(
             accepted |= u32::from(decided.accepted) << lane;
         }
         values[made..made + LANES].copy_from_slice(&deviates);
-        if accepted != (1 << LANES) - 1 {
-            made += accepted.trailing_ones() as usize;
-            break;
+        let kept = accepted.trailing_ones() as usize;
+        used += kept;
+        made += kept;
+        if kept == LANES {
+            continue;
         }
-        made += LANES;
+        let Some(&next) = units.get(used + 1) else { break };
+        match second(first(units[used]), next) {
+            Second::Keep(deviate) => {
+                values[made] = deviate;
+                made += 1;
+            }
+            Second::Reject => (),
+            Second::More => break,
+        }
+        used += 2;
     }
-    (made, made)
+    (used, made)
 }
 
 at_best_level! {
-    fn run_normal(units: &[u64], values: &mut [f64]) -> (usize, usize) =
-        |units, values| run_groups(units, values, normal_first)
+    fn run_normal(doubles: Doubles, units: &[u64], values: &mut [f64]) -> (usize, usize) =
+        |doubles: Doubles, units, values| run_groups(units, values, normal_first, |first, next| match first.layer {
+            0 => Second::More,
+            _ => Second::of(normal_wedge(first, doubles.of(next))),
+        })
 }
 
 at_best_level! {
     fn run_normal_f32(units: &[u32], values: &mut [f32]) -> (usize, usize) =
-        |units, values| run_groups(units, values, normal_first_f32)
+        |units, values| run_groups(units, values, normal_first_f32, |first, next| match first.layer {
+            0 => Second::More,
+            _ => Second::of(normal_wedge_f32(first, upper24(next))),
+        })
 }
 
 at_best_level! {
-    fn run_exponential(units: &[u64], values: &mut [f64]) -> (usize, usize) =
-        |units, values| run_groups(units, values, exponential_first)
+    fn run_exponential(doubles: Doubles, units: &[u64], values: &mut [f64]) -> (usize, usize) =
+        |doubles: Doubles, units, values| run_groups(units, values, exponential_first, |first, next| {
+            Second::of(exponential_second(first, doubles.of(next)))
+        })
 }
 
 at_best_level! {
     fn run_exponential_f32(units: &[u32], values: &mut [f32]) -> (usize, usize) =
-        |units, values| run_groups(units, values, exponential_first_f32)
+        |units, values| run_groups(units, values, exponential_first_f32, |first, next| {
+            Second::of(exponential_second_f32(first, upper24(next)))
+        })
+}
+
+fn normal_wedge(first: First<f64, u64>, uniform: f64) -> Option<f64> {
+    let [above, below] = [NORMAL_F64.density[first.layer - 1], NORMAL_F64.density[first.layer]];
+    let height = (above - below) * uniform + below;
+    (height < (-0.5 * first.deviate * first.deviate).exp()).then_some(first.deviate)
+}
+
+fn normal_wedge_f32(first: First<f32, u32>, uniform: f32) -> Option<f32> {
+    let [above, below] = [NORMAL_F32.density[first.layer - 1], NORMAL_F32.density[first.layer]];
+    let height = (above - below) * uniform + below;
+    // NumPy compares with the double exponential of a double square.
+    let wide = f64::from(first.deviate);
+    (f64::from(height) < (-0.5 * wide * wide).exp()).then_some(first.deviate)
+}
+
+/// Wedge or tail.
+fn exponential_second(first: First<f64, u64>, uniform: f64) -> Option<f64> {
+    if first.layer == 0 {
+        return Some(EXPONENTIAL_TAIL - (-uniform).ln_1p());
+    }
+    let [above, below] = [EXPONENTIAL_F64.density[first.layer - 1], EXPONENTIAL_F64.density[first.layer]];
+    let height = (above - below) * uniform + below;
+    (height < (-first.deviate).exp()).then_some(first.deviate)
+}
+
+/// Wedge or tail.
+fn exponential_second_f32(first: First<f32, u32>, uniform: f32) -> Option<f32> {
+    if first.layer == 0 {
+        return Some(EXPONENTIAL_TAIL as f32 - (-uniform).ln_1p());
+    }
+    let [above, below] = [EXPONENTIAL_F32.density[first.layer - 1], EXPONENTIAL_F32.density[first.layer]];
+    let height = (above - below) * uniform + below;
+    (height < (-first.deviate).exp()).then_some(first.deviate)
 }
 
 /// Standard normal doubles.
@@ -173,15 +246,13 @@ impl Sampler for Normal {
                 }
             }
         } else {
-            let [above, below] = [NORMAL_F64.density[first.layer - 1], NORMAL_F64.density[first.layer]];
-            let height = (above - below) * uniform() + below;
-            (height < (-0.5 * first.deviate * first.deviate).exp()).then_some(first.deviate)
+            normal_wedge(first, uniform())
         };
         keep(deviate, values)
     }
 
     fn run(&self, units: &[u64], values: &mut [f64]) -> (usize, usize) {
-        run_normal(units, values)
+        run_normal(self.doubles, units, values)
     }
 }
 
@@ -204,11 +275,7 @@ impl Sampler for NormalF32 {
                 }
             }
         } else {
-            let [above, below] = [NORMAL_F32.density[first.layer - 1], NORMAL_F32.density[first.layer]];
-            let height = (above - below) * uniform() + below;
-            // NumPy compares with the double exponential of a double square.
-            let wide = f64::from(first.deviate);
-            (f64::from(height) < (-0.5 * wide * wide).exp()).then_some(first.deviate)
+            normal_wedge_f32(first, uniform())
         };
         keep(deviate, values)
     }
@@ -224,23 +291,15 @@ impl Sampler for Exponential {
 
     fn attempt(&self, cursor: &mut Cursor<u64>, values: &mut [f64]) -> usize {
         let first = exponential_first(cursor.next());
-        let deviate = if first.accepted {
-            Some(first.deviate)
-        } else {
-            let uniform = self.doubles.of(cursor.next());
-            if first.layer == 0 {
-                Some(EXPONENTIAL_TAIL - (-uniform).ln_1p())
-            } else {
-                let [above, below] = [EXPONENTIAL_F64.density[first.layer - 1], EXPONENTIAL_F64.density[first.layer]];
-                let height = (above - below) * uniform + below;
-                (height < (-first.deviate).exp()).then_some(first.deviate)
-            }
+        let deviate = match first.accepted {
+            true => Some(first.deviate),
+            false => exponential_second(first, self.doubles.of(cursor.next())),
         };
         keep(deviate, values)
     }
 
     fn run(&self, units: &[u64], values: &mut [f64]) -> (usize, usize) {
-        run_exponential(units, values)
+        run_exponential(self.doubles, units, values)
     }
 }
 
@@ -250,17 +309,9 @@ impl Sampler for ExponentialF32 {
 
     fn attempt(&self, cursor: &mut Cursor<u32>, values: &mut [f32]) -> usize {
         let first = exponential_first_f32(cursor.next());
-        let deviate = if first.accepted {
-            Some(first.deviate)
-        } else {
-            let uniform = upper24(cursor.next());
-            if first.layer == 0 {
-                Some(EXPONENTIAL_TAIL as f32 - (-uniform).ln_1p())
-            } else {
-                let [above, below] = [EXPONENTIAL_F32.density[first.layer - 1], EXPONENTIAL_F32.density[first.layer]];
-                let height = (above - below) * uniform + below;
-                (height < (-first.deviate).exp()).then_some(first.deviate)
-            }
+        let deviate = match first.accepted {
+            true => Some(first.deviate),
+            false => exponential_second_f32(first, upper24(cursor.next())),
         };
         keep(deviate, values)
     }
