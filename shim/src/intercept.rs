@@ -69,13 +69,13 @@ struct Rules {
 
 static RULES: OnceLock<Rules> = OnceLock::new();
 
-/// Files that are no files, whose code is the user's although it runs in a library's globals.
-const USER_TEXT: [&str; 1] = ["<timeit-src>"];
+/// Modules whose globals are the user's: programs, and what runs the user's text in globals of its own.
+const USER_MODULES: [&str; 3] = ["__main__", "__mp_main__", "timeit"];
 
 impl Rules {
     /// Judges a module by its name and file; `None` when neither says anything.
     fn judge(&self, name: Option<&str>, file: Option<&str>) -> Option<Caller> {
-        if matches!(name, Some("__main__" | "__mp_main__")) {
+        if name.is_some_and(|name| USER_MODULES.contains(&name)) {
             return Some(Caller::User);
         }
         if let Some(name) = name {
@@ -86,7 +86,8 @@ impl Rules {
             match top {
                 "numpy" if named && is_test(name) => return Some(Caller::User),
                 "numpy" => return Some(Caller::NumPy),
-                "legate" => return Some(Caller::Library),
+                // `importlib` runs for whoever imports something, NumPy itself included.
+                "legate" | "importlib" => return Some(Caller::Library),
                 _ if named || self.reach == Reach::All => return Some(Caller::User),
                 _ => {}
             }
@@ -174,10 +175,6 @@ fn caller_outward(py: Python<'_>) -> Caller {
     // SAFETY: as above.
     let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, innermost.cast::<ffi::PyObject>()) };
     while let Some(this) = frame {
-        let file = this.getattr("f_code").and_then(|code| code.getattr("co_filename")?.extract::<String>());
-        if file.is_ok_and(|file| USER_TEXT.contains(&file.as_str())) {
-            return Caller::User;
-        }
         let judged = this.getattr("f_globals").ok().and_then(|globals| judge_globals(globals.cast::<PyDict>().ok()?));
         if let Some(caller) = judged {
             return caller;

@@ -46,10 +46,12 @@ enum Rule {
     Operand,
     /// `large` alone decides.
     Always,
+    /// `large` is given what NumPy made, then the arguments.
+    After,
 }
 
 /// The names of the rules for Python.
-const RULES: [(&str, Rule); 17] = [
+const RULES: [(&str, Rule); 18] = [
     ("shape", Rule::Shape(0, "shape")),
     ("second_shape", Rule::Shape(1, "shape")),
     ("grid", Rule::Grid(0, "dimensions")),
@@ -67,6 +69,7 @@ const RULES: [(&str, Rule); 17] = [
     ("dimensions", Rule::Dimensions),
     ("operand", Rule::Operand),
     ("always", Rule::Always),
+    ("after", Rule::After),
 ];
 
 /// One front: NumPy's function, what serves large results (nothing: NumPy's function over aliases), and the rule between them.
@@ -75,6 +78,8 @@ struct Front {
     host: Py<PyAny>,
     large: Option<Py<PyAny>>,
     rule: Rule,
+    /// Stands inside a function that everybody shares: acts only where user code is at that very operation.
+    shared: bool,
 }
 
 /// What fronts share; set once by Python.
@@ -237,7 +242,10 @@ fn number(value: Object) -> Option<f64> {
 
 /// The length of `arange`, roughly.
 fn range(call: Call) -> Option<isize> {
-    let first = number(call.get(0, "start")).filter(|_| call.positional > 0)?;
+    if call.positional == 0 {
+        return None;
+    }
+    let first = number(call.get(0, "start"))?;
     let stop = call.get(1, "stop");
     let step = call.get(2, "step");
     // SAFETY: `Py_None` is a live object.
@@ -303,8 +311,15 @@ impl Front {
             }),
             Rule::Operand => SHARED.get(py).filter(|shared| call.any_is(&shared.deferred)).map(|_| isize::MAX),
             Rule::Always => Some(isize::MAX),
+            Rule::After => return self.after(call),
         };
-        if size.is_some_and(|size| size >= limit) { self.large(py, call) } else { call.pass(self.host.as_ptr()) }
+        let large = size.is_some_and(|size| size >= limit) && self.acts(py);
+        if large { self.large(py, call) } else { call.pass(self.host.as_ptr()) }
+    }
+
+    /// May this front make something else than the host's result for the running code?
+    fn acts(&self, py: Python<'_>) -> bool {
+        !self.shared || (super::called_by_user(py) && running_code_names(py, &self.name))
     }
 
     /// What serves large results.
@@ -323,6 +338,16 @@ impl Front {
                 null_mut()
             }
         }
+    }
+
+    /// Lets NumPy make something, and `large` something else of it.
+    fn after(&self, call: Call) -> Object {
+        let made = call.pass(self.host.as_ptr());
+        let Some(large) = self.large.as_ref().filter(|_| !made.is_null()) else { return made };
+        let result = Call { of: made, ..call }.pass(large.as_ptr());
+        // SAFETY: the reference that NumPy gave.
+        unsafe { ffi::Py_DecRef(made) };
+        result
     }
 
     /// Lets NumPy make the array, and has it adopted when it is large and nobody else holds it.
@@ -345,7 +370,7 @@ impl Front {
                 }
             }
             let made = call.pass(self.host.as_ptr());
-            if made.is_null() || !host_size(shared, made).is_some_and(|size| size >= limit) {
+            if made.is_null() || !host_size(shared, made).is_some_and(|size| size >= limit) || !self.acts(py) {
                 return made;
             }
             let head = &*made.cast::<ArrayHead>();
@@ -357,6 +382,17 @@ impl Front {
             adopted
         }
     }
+}
+
+/// Does the innermost Python code itself mention `name`? Compiled code has no frame, and what it calls stays the host's.
+fn running_code_names(py: Python<'_>, name: &str) -> bool {
+    // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
+    let frame = unsafe { ffi::PyEval_GetFrame() };
+    // SAFETY: as above.
+    let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, frame.cast::<ffi::PyObject>()) };
+    frame
+        .and_then(|frame| frame.getattr("f_code").ok()?.getattr("co_names").ok()?.contains(name).ok())
+        .unwrap_or(false)
 }
 
 /// The function of slot `SLOT`, as CPython calls it.
@@ -392,8 +428,16 @@ macro_rules! entries {
 const ENTRIES: [ffi::PyCFunctionFastWithKeywords; CAPACITY] =
     entries!(0 16 32 48 64 80 96 112 128 144 160 176 192 208 224 240);
 
+/// How a front looks, and whether it stands inside a function that everybody shares.
+struct Look<'text> {
+    name: &'text str,
+    text: &'text str,
+    shared: bool,
+}
+
 /// Puts a front into a free slot and makes CPython's entry for it, which is never freed, as CPython demands.
-fn enter_front(py: Python<'_>, name: &str, text: &str, rule: &str, host: Py<PyAny>, large: Py<PyAny>) -> PyResult<*mut ffi::PyMethodDef> {
+fn enter_front(py: Python<'_>, front: Look<'_>, rule: &str, host: Py<PyAny>, large: Py<PyAny>) -> PyResult<*mut ffi::PyMethodDef> {
+    let Look { name, text, shared } = front;
     let Some(&(_, rule)) = RULES.iter().find(|row| row.0 == rule) else {
         return Err(PyValueError::new_err(format!("no rule '{rule}' for a front")));
     };
@@ -405,7 +449,7 @@ fn enter_front(py: Python<'_>, name: &str, text: &str, rule: &str, host: Py<PyAn
     };
     let large = (!large.is_none(py)).then_some(large);
     // The GIL is held from the search on, so the slot is still free.
-    drop(FRONTS[slot].set(Front { name: name.to_owned(), host, large, rule }));
+    drop(FRONTS[slot].set(Front { name: name.to_owned(), host, large, rule, shared }));
     Ok(Box::into_raw(Box::new(ffi::PyMethodDef {
         ml_name: CString::new(name)?.into_raw(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: ENTRIES[slot] },
@@ -427,7 +471,7 @@ fn make_front(
     host: Py<PyAny>,
     large: Py<PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let entry = enter_front(py, name, text, rule, host, large)?;
+    let entry = enter_front(py, Look { name, text, shared: false }, rule, host, large)?;
     let module = PyString::intern(py, module);
     // SAFETY: the entry is never freed and right for its convention.
     unsafe {
@@ -447,12 +491,48 @@ fn make_front_method(
     host: Py<PyAny>,
     large: Py<PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let entry = enter_front(py, name, text, rule, host, large)?;
+    let entry = enter_front(py, Look { name, text, shared: false }, rule, host, large)?;
     // SAFETY: the entry is never freed and right for its convention; the descriptor checks the type of the object.
     unsafe {
         let made = ffi::PyDescr_NewMethod(of.as_ptr().cast(), entry);
         Ok(Bound::from_owned_ptr_or_err(py, made)?.unbind())
     }
+}
+
+/// The structure of NumPy's dispatched functions, as far as the function that serves plain operands.
+#[repr(C)]
+struct Dispatcher {
+    object: ffi::PyObject,
+    vectorcall: *mut libc::c_void,
+    dictionary: Object,
+    relevant: Object,
+    implementation: Object,
+}
+
+/// Puts a front inside a dispatched function of NumPy, before what it does when no operand takes over: the function stays
+/// itself for those who compare it. It acts only where user code is at that very operation. Gives back NumPy's own implementation;
+/// raises RuntimeError, changing nothing, where NumPy's structure is not the known one.
+#[pyfunction]
+fn put_inside(py: Python<'_>, dispatched: Bound<'_, PyAny>, rule: &str, large: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let name: String = dispatched.getattr("__name__")?.extract()?;
+    let implementation = dispatched.getattr("_implementation")?;
+    let known = dispatched.get_type().name()? == "_ArrayFunctionDispatcher"
+        && dispatched.get_type().getattr("__basicsize__")?.extract::<usize>()? >= size_of::<Dispatcher>();
+    let inside = dispatched.as_ptr().cast::<Dispatcher>();
+    // SAFETY: an object of at least that size.
+    if !known || unsafe { (*inside).implementation } != implementation.as_ptr() {
+        return Err(PyRuntimeError::new_err(format!("numpy.{name} is not a dispatched function as it is known")));
+    }
+    let entry = enter_front(py, Look { name: &name, text: "", shared: true }, rule, implementation.clone().unbind(), large)?;
+    let module = PyString::intern(py, "numpy");
+    // SAFETY: the entry is never freed and right for its convention; the field owned a reference, which `implementation` outlives,
+    // and now owns the front.
+    unsafe {
+        let front = Bound::from_owned_ptr_or_err(py, ffi::PyCFunction_NewEx(entry, null_mut(), module.as_ptr()))?;
+        let before = std::mem::replace(&mut (*inside).implementation, front.into_ptr());
+        ffi::Py_DecRef(before);
+    }
+    Ok(implementation.unbind())
 }
 
 /// Tells fronts what a deferred array and a host array are, how to adopt one and to call NumPy over aliases, and from how many
@@ -474,5 +554,6 @@ fn set_front_types(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(make_front, module)?)?;
     module.add_function(wrap_pyfunction!(make_front_method, module)?)?;
+    module.add_function(wrap_pyfunction!(put_inside, module)?)?;
     module.add_function(wrap_pyfunction!(set_front_types, module)?)
 }
