@@ -140,10 +140,9 @@ out, err = process.communicate(timeout=20)
 print(out, err, "ended by", process.returncode)
 """,
     "processes.py": """
-import multiprocessing, os, sys
-STATE = {"at import": __name__ == "__main__" or sorted(sys.flags)}
+import multiprocessing, os, sys, warnings
 def work(x):
-    return x * x, __name__, sys.argv[1:], sys.flags.optimize, sys.executable == multiprocessing.spawn.get_executable().__str__()
+    return x * x, __name__, sys.argv[1:], sys.flags.optimize, sys.executable, sys.warnoptions, sys._xoptions, sys.path
 def shout(queue):
     queue.put(("child", multiprocessing.parent_process() is not None, os.getppid() != 1))
 if __name__ == "__main__":

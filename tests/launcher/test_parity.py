@@ -3,8 +3,11 @@
 Promises: every row runs under both, in the same folder, and everything printed is compared, tracebacks and all. Rows have no
 arrays; what NumPy does is tested elsewhere.
 """
+import os
+import pty
 import re
 import signal
+import subprocess
 from dataclasses import dataclass, field
 
 import pytest
@@ -153,6 +156,34 @@ def test_signal_from_outside(sent, folder):
         outcomes.append(candidate.run([*candidate.python(), "send_signal.py", str(int(sent)), *words, "waiting.py"], cwd=folder))
     assert outcomes[0] == outcomes[1]
     assert "ended by" in outcomes[0].stdout
+
+
+@pytest.mark.parametrize("words", [[], ["-i", "fail.py"]], ids=["prompt", "prompt after a script"])
+def test_at_a_terminal(words, folder):
+    """What a person sees at the prompt."""
+    seen = [at_a_terminal([*start, *words], folder, "import state\n1 / 0\nexit(3)\n")
+            for start in (candidate.python(), candidate.command())]
+    assert seen[0] == seen[1]
+    assert "ZeroDivisionError" in seen[0][0] and seen[0][1] == 3
+
+
+def at_a_terminal(words, folder, typed):
+    """Runs `words` at a terminal of its own; what it shows, and its exit code."""
+    ours, theirs = pty.openpty()
+    environment = candidate.environment({"TERM": "dumb", "PYTHON_HISTORY": os.devnull, "PYTHON_BASIC_REPL": "1"})
+    process = subprocess.Popen(words, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    for line in [*typed.encode().splitlines(keepends=True), b""]:
+        while not shown.endswith(b">>> ") or not line:
+            try:
+                shown += os.read(ours, 1000)
+            except OSError:
+                break
+        os.write(ours, line)
+        shown += b"<typed>"
+    os.close(ours)
+    return shown.decode(), process.wait(timeout=20)
 
 
 def test_rows_have_names_of_their_own():
