@@ -108,8 +108,8 @@ impl Pcg64 {
     pub fn fill(&mut self, words: &mut [u64]) {
         match (self.permutation, Level::detected()) {
             #[cfg(target_arch = "x86_64")]
-            (Permutation::XslRr, Level::Avx512) => {
-                // SAFETY: the level says that the machine has the features.
+            (Permutation::XslRr, Level::Avx512) if wide::available() => {
+                // SAFETY: both say that the machine has the features.
                 let done = unsafe { self.fill_avx512(words) };
                 self.fill_lanes::<1>(&mut words[done..], xsl_rr);
             }
@@ -163,7 +163,7 @@ impl Pcg64 {
 
     /// Writes as many words as fill whole groups of lanes, and returns their number.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
     fn fill_avx512(&mut self, words: &mut [u64]) -> usize {
         use std::arch::x86_64::*;
         const GROUP: usize = wide::PARTS * wide::LANES;
@@ -202,6 +202,11 @@ mod wide {
 
     use super::{MULTIPLIER, Stride, UnitStride};
 
+    /// Whether the machine has the multiply-add that this needs, beside what the level tells.
+    pub(super) fn available() -> bool {
+        is_x86_feature_detected!("avx512ifma")
+    }
+
     /// States of one part.
     pub(super) const LANES: usize = 8;
     /// Parts that hide each other's latency.
@@ -221,95 +226,92 @@ mod wide {
     /// From a part to itself in the next group.
     pub(super) const GROUP_JUMP: UnitStride = UnitStride::steps(MULTIPLIER, LANES * PARTS);
 
-    /// Eight 128-bit states: lower and upper halves.
-    #[derive(Clone, Copy)]
-    pub(super) struct Part {
-        low: __m512i,
-        high: __m512i,
+    /// Bits of the first two limbs.
+    const LIMB_BITS: u32 = 52;
+
+    /// Limbs of 52, 52 and 24 bits: what the machine's integer multiply-add takes.
+    fn limbs(value: u128) -> [u64; 3] {
+        [0, 1, 2].map(|limb| (value >> (LIMB_BITS * limb)) as u64 & ((1 << LIMB_BITS) - 1))
     }
+
+    /// Eight 128-bit states, a register for each limb; the last limb may have more bits than belong to it.
+    #[derive(Clone, Copy)]
+    pub(super) struct Part([__m512i; 3]);
 
     impl Part {
         #[inline]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
         pub(super) fn new(states: &[u128; LANES]) -> Part {
-            let low = states.map(|state| state as u64);
-            let high = states.map(|state| (state >> 64) as u64);
-            // SAFETY: both arrays are 64 readable bytes.
-            unsafe {
-                Part { low: _mm512_loadu_si512(low.as_ptr().cast()), high: _mm512_loadu_si512(high.as_ptr().cast()) }
-            }
+            let spread = states.map(limbs);
+            Part([0, 1, 2].map(|limb| {
+                let limb = spread.map(|limbs| limbs[limb]);
+                // SAFETY: the array is 64 readable bytes.
+                unsafe { _mm512_loadu_si512(limb.as_ptr().cast()) }
+            }))
         }
 
         /// One of the states.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
         pub(super) fn lane(self, lane: usize) -> u128 {
-            let (mut low, mut high) = ([0u64; LANES], [0u64; LANES]);
-            // SAFETY: both arrays are 64 writable bytes.
-            unsafe {
-                _mm512_storeu_si512(low.as_mut_ptr().cast(), self.low);
-                _mm512_storeu_si512(high.as_mut_ptr().cast(), self.high);
+            let mut state = 0;
+            for (limb, register) in (0..).zip(self.0) {
+                let mut words = [0u64; LANES];
+                // SAFETY: the array is 64 writable bytes.
+                unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), register) };
+                state |= u128::from(words[lane]) << (LIMB_BITS * limb);
             }
-            u128::from(high[lane]) << 64 | u128::from(low[lane])
+            state
         }
 
-        /// The words of these states.
+        /// The words of these states: the halves' bits, xored and rotated, straight from the limbs.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
         pub(super) fn output(self) -> __m512i {
-            _mm512_rorv_epi64(_mm512_xor_si512(self.high, self.low), _mm512_srli_epi64::<58>(self.high))
+            let [first, second, third] = self.0;
+            // The second limb lies across both halves: its lowest 12 bits end the lower one, the others start the upper.
+            let across = _mm512_rol_epi64::<52>(second);
+            let folded = _mm512_xor_si512(_mm512_xor_si512(first, across), _mm512_slli_epi64::<40>(third));
+            _mm512_rorv_epi64(folded, _mm512_srli_epi64::<18>(third))
         }
     }
 
-    /// A stride, its halves spread over the lanes.
+    /// A stride, its limbs spread over the lanes.
     #[derive(Clone, Copy)]
     pub(super) struct Jump {
-        multiplier_low: __m512i,
-        multiplier_low_upper: __m512i,
-        multiplier_high: __m512i,
-        addend_low: __m512i,
-        addend_high: __m512i,
+        multiplier: [__m512i; 3],
+        addend: [__m512i; 3],
     }
 
     impl Jump {
         #[inline]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
         pub(super) fn new(stride: &Stride) -> Jump {
-            let spread = |value: u128| _mm512_set1_epi64((value as u64).cast_signed());
-            Jump {
-                multiplier_low: spread(stride.multiplier),
-                multiplier_low_upper: spread(stride.multiplier as u64 as u128 >> 32),
-                multiplier_high: spread(stride.multiplier >> 64),
-                addend_low: spread(stride.addend),
-                addend_high: spread(stride.addend >> 64),
-            }
+            let spread = |value| limbs(value).map(|limb| _mm512_set1_epi64(limb.cast_signed()));
+            Jump { multiplier: spread(stride.multiplier), addend: spread(stride.addend) }
         }
 
-        /// The states a stride further on. The full product of the lower halves comes from four 32-bit products.
+        /// The states a stride further on: schoolbook products of limbs, then carries.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma")]
         pub(super) fn apply(self, part: Part) -> Part {
-            let Part { low, high } = part;
-            let low_upper = _mm512_srli_epi64::<32>(low);
-            let product_00 = _mm512_mul_epu32(low, self.multiplier_low);
-            let product_10 = _mm512_mul_epu32(low_upper, self.multiplier_low);
-            let product_01 = _mm512_mul_epu32(low, self.multiplier_low_upper);
-            let product_11 = _mm512_mul_epu32(low_upper, self.multiplier_low_upper);
-            let middle = _mm512_add_epi64(_mm512_srli_epi64::<32>(product_00), product_10);
-            let carried = _mm512_add_epi64(_mm512_and_si512(middle, _mm512_set1_epi64(0xFFFF_FFFF)), product_01);
-            let product_low = _mm512_mask_blend_epi32(0x5555, _mm512_slli_epi64::<32>(carried), product_00);
-            let product_high = _mm512_add_epi64(
-                _mm512_add_epi64(product_11, _mm512_srli_epi64::<32>(middle)),
-                _mm512_srli_epi64::<32>(carried),
+            let [s0, s1, s2] = part.0;
+            let [m0, m1, m2] = self.multiplier;
+            let [a0, a1, a2] = self.addend;
+            let limb = _mm512_set1_epi64((1 << LIMB_BITS) - 1);
+            let zero = _mm512_setzero_si512();
+            let first = _mm512_madd52lo_epu64(a0, s0, m0);
+            let second = _mm512_add_epi64(
+                _mm512_madd52lo_epu64(_mm512_madd52hi_epu64(a1, s0, m0), s0, m1),
+                _mm512_madd52lo_epu64(zero, s1, m0),
             );
-            let cross = _mm512_add_epi64(
-                _mm512_mullo_epi64(low, self.multiplier_high),
-                _mm512_mullo_epi64(high, self.multiplier_low),
+            let third = _mm512_add_epi64(
+                _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(_mm512_madd52hi_epu64(a2, s0, m1), s0, m2), s1, m1),
+                _mm512_madd52lo_epu64(_mm512_madd52hi_epu64(zero, s1, m0), s2, m0),
             );
-            let sum_low = _mm512_add_epi64(product_low, self.addend_low);
-            let carry = _mm512_cmplt_epu64_mask(sum_low, self.addend_low);
-            let sum_high = _mm512_add_epi64(_mm512_add_epi64(product_high, cross), self.addend_high);
-            Part { low: sum_low, high: _mm512_mask_add_epi64(sum_high, carry, sum_high, _mm512_set1_epi64(1)) }
+            let second = _mm512_add_epi64(second, _mm512_srli_epi64::<{ LIMB_BITS }>(first));
+            let third = _mm512_add_epi64(third, _mm512_srli_epi64::<{ LIMB_BITS }>(second));
+            Part([_mm512_and_si512(first, limb), _mm512_and_si512(second, limb), third])
         }
     }
 }
