@@ -1,1 +1,29 @@
-//! Shim.
+//! The extension module `legate._core`: NumPy's types, views and rules over the task runtime.
+//!
+//! A deferred array (`array`) is a handle on a view of a field. Operators (`operators`, `ufuncs`), indexing (`index`),
+//! reductions and creation (`ops`) check, infer and append a launch; `lower` turns fused launches into block programs;
+//! `host` runs whatever has no launch on the host NumPy. The Python side (`site-packages/legate`) decides which functions
+//! user code sees.
+
+mod array;
+mod convert;
+mod dtypes;
+mod events;
+mod frames;
+mod host;
+mod index;
+mod intercept;
+mod lower;
+mod memory;
+mod methods;
+mod module;
+mod numpy_api;
+mod operators;
+mod ops;
+mod report;
+mod settings;
+mod state;
+mod storage;
+mod task;
+mod ufuncs;
+mod values;

@@ -316,7 +316,11 @@ impl<T> Draft<T> {
                         && !self.renamed.contains_key(&number)
                         && may_stay_unstored(&self.touches[&number], &self.members);
                     if fleeting {
-                        temporaries.push(operand.view.row_stride().unsigned_abs().max(operand.view.item_bytes));
+                        temporaries.push(if member.launch.rows() == 1 {
+                            operand.field.bytes()
+                        } else {
+                            operand.view.row_stride().unsigned_abs()
+                        });
                         Place::Temporary(temporaries.len() - 1)
                     } else {
                         let carried = match self.renamed.get(&number) {
@@ -415,8 +419,7 @@ impl<T> Group<T> {
                 }
                 for (place, operand) in member.places.iter().zip(&member.launch.operands) {
                     if let Place::Temporary(index) = place {
-                        self.temporaries[*index] =
-                            operand.view.row_stride().unsigned_abs().max(operand.view.item_bytes);
+                        self.temporaries[*index] = operand.view.row_stride().unsigned_abs();
                     }
                 }
             }

@@ -72,7 +72,8 @@ const RULES: [(&str, Rule); 18] = [
     ("after", Rule::After),
 ];
 
-/// One front: NumPy's function, what serves large results (nothing: NumPy's function over aliases), and the rule between them.
+/// One front: NumPy's function, what serves large results (nothing, or `NotImplemented` from it: NumPy's function over aliases),
+/// and the rule between them.
 struct Front {
     name: String,
     host: Py<PyAny>,
@@ -325,7 +326,14 @@ impl Front {
     /// What serves large results.
     fn large(&self, py: Python<'_>, call: Call) -> Object {
         if let Some(large) = &self.large {
-            return call.pass(large.as_ptr());
+            let made = call.pass(large.as_ptr());
+            // SAFETY: `NotImplemented` is a live object; what `large` gave is ours to give up.
+            unsafe {
+                if made != ffi::Py_NotImplemented() {
+                    return made;
+                }
+                ffi::Py_DecRef(made);
+            }
         }
         let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
         let made = call

@@ -1,0 +1,94 @@
+//! Deferred arrays as Python numbers, texts, buffers and host arrays.
+//!
+//! All of these look at values, so they wait. Texts and numbers are the host array's own.
+#![expect(unsafe_code, reason = "fills Py_buffer")]
+
+use std::ffi::c_int;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::array::DeferredArray;
+use crate::host;
+use crate::state::started;
+
+#[pymethods]
+impl DeferredArray {
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.repr()
+    }
+
+    fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.str()
+    }
+
+    fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        slf.get().alias(slf.py(), started(slf.py()))?.is_truthy()
+    }
+
+    fn __int__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__int__")
+    }
+
+    fn __float__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__float__")
+    }
+
+    fn __complex__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__complex__")
+    }
+
+    fn __index__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__index__")
+    }
+
+    fn __sizeof__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().phantom(slf.py()).call_method0("__sizeof__")
+    }
+
+    /// NumPy's protocol: real memory, pinned while the result lives.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let alias = slf.get().export(py)?;
+        let args = match dtype {
+            Some(dtype) => PyTuple::new(py, [dtype])?,
+            None => PyTuple::empty(py),
+        };
+        let kwargs = PyDict::new(py);
+        if let Some(copy) = copy {
+            kwargs.set_item("copy", copy)?;
+        }
+        alias.call_method("__array__", args, Some(&kwargs))
+    }
+
+    /// What NumPy calls on results for subclasses: the result itself.
+    #[pyo3(signature = (array, *_rest))]
+    fn __array_wrap__<'py>(
+        slf: &Bound<'py, Self>,
+        array: &Bound<'py, PyAny>,
+        _rest: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        host::settle_result(started(slf.py()), array.clone())
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let py = slf.py();
+        let alias = slf.get().export(py)?;
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        // SAFETY: `view` is CPython's to fill; the host array fills it and becomes its owner, which keeps the export.
+        let status = unsafe { ffi::PyObject_GetBuffer(alias.as_ptr(), view, flags) };
+        if status != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! The running Python frame: the user's file and line, and the value of a context variable.
+//!
+//! A few functions of CPython's C interface that pyo3's stable-ABI bindings do not name; each is found by name in the
+//! interpreter that loaded us.
+#![expect(unsafe_code, reason = "CPython functions found by name")]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::OnceLock;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// A place in the user's program.
+pub(crate) struct Place {
+    /// Globals of the frame.
+    pub(crate) globals: Py<PyAny>,
+    /// File name.
+    pub(crate) file: Py<PyAny>,
+    /// Line number.
+    pub(crate) line: c_int,
+}
+
+type Object = *mut ffi::PyObject;
+
+/// The interpreter's functions that are used here.
+struct Functions {
+    get_globals: unsafe extern "C" fn() -> Object,
+    get_frame: unsafe extern "C" fn() -> Object,
+    frame_line: unsafe extern "C" fn(Object) -> c_int,
+    frame_code: unsafe extern "C" fn(Object) -> Object,
+    context_get: unsafe extern "C" fn(Object, Object, *mut Object) -> c_int,
+}
+
+fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: a lookup by name among the loaded libraries.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    assert!(!found.is_null(), "this Python lacks {name:?}");
+    found
+}
+
+fn functions() -> &'static Functions {
+    static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+    // SAFETY: each name has had this signature in every Python since 3.9.
+    FUNCTIONS.get_or_init(|| unsafe {
+        Functions {
+            get_globals: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetGlobals")),
+            get_frame: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetFrame")),
+            frame_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(c"PyFrame_GetLineNumber")),
+            frame_code: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> Object>(symbol(c"PyFrame_GetCode")),
+            context_get: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object, Object, *mut Object) -> c_int>(symbol(
+                c"PyContextVar_Get",
+            )),
+        }
+    })
+}
+
+/// Where Python is now; `None` outside of any frame.
+pub(crate) fn place(py: Python<'_>) -> Option<Place> {
+    let functions = functions();
+    // SAFETY: the GIL is held; `get_frame` and `get_globals` lend references, `frame_code` gives one.
+    unsafe {
+        let frame = (functions.get_frame)();
+        if frame.is_null() {
+            return None;
+        }
+        let line = (functions.frame_line)(frame);
+        let globals = Bound::from_borrowed_ptr_or_opt(py, (functions.get_globals)())?;
+        let code = Bound::from_owned_ptr_or_opt(py, (functions.frame_code)(frame))?;
+        let file = code.getattr(pyo3::intern!(py, "co_filename")).ok()?;
+        Some(Place { globals: globals.unbind(), file: file.unbind(), line })
+    }
+}
+
+/// The value of a context variable that has a default.
+pub(crate) fn context_value<'py>(variable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = variable.py();
+    let mut value: Object = std::ptr::null_mut();
+    // SAFETY: the GIL is held; on success a new reference is given.
+    unsafe {
+        if (functions().context_get)(variable.as_ptr(), std::ptr::null_mut(), &raw mut value) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Bound::from_owned_ptr_or_err(py, value)
+    }
+}

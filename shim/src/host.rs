@@ -1,0 +1,263 @@
+//! The host NumPy at work on our arrays: arguments become aliases, results become deferred again.
+//!
+//! A result that is a view of an alias comes back as a view of the same field; a fresh result that is large enough is
+//! adopted without a copy; everything else is returned as the host made it. Each call is counted.
+#![expect(unsafe_code, reason = "reads reference counts")]
+
+use std::time::Instant;
+
+use legate_runtime::Handle;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::array::{DeferredArray, deferred};
+use crate::numpy_api;
+use crate::report::How;
+use crate::state::{Shim, shim};
+use crate::storage::{self, Root};
+
+/// Bit of an array that owns its memory (`NPY_ARRAY_OWNDATA`).
+const OWNS_DATA: i32 = 0x0004;
+/// Fields start on multiples of this many bytes, wherever adopted memory starts.
+const ALIGNMENT: usize = 64;
+
+/// The host form of an argument: aliases for deferred arrays, also inside lists, tuples and dictionaries.
+pub(crate) fn unwrap<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    unwrap_noting(object, &mut Vec::new(), &mut 0)
+}
+
+/// Aliases given out for a call, with the arrays they stand for.
+type Lent<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+
+fn unwrap_noting<'py>(
+    object: &Bound<'py, PyAny>,
+    lent: &mut Lent<'py>,
+    bytes: &mut u64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if let Some(array) = deferred(object) {
+        let alias = array.get().export(py)?;
+        *bytes += array.get().count(py) as u64 * alias.getattr("itemsize")?.extract::<u64>()?;
+        lent.push((alias.clone(), object.clone()));
+        return Ok(alias);
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        if !holds_deferred(object) {
+            return Ok(object.clone());
+        }
+        let items = tuple.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if let Ok(list) = object.cast_exact::<PyList>() {
+        if !holds_deferred(object) {
+            return Ok(object.clone());
+        }
+        let items = list.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(dict) = object.cast_exact::<PyDict>() {
+        if !holds_deferred(object) {
+            return Ok(object.clone());
+        }
+        let copy = PyDict::new(py);
+        for (key, value) in dict.iter() {
+            copy.set_item(key, unwrap_noting(&value, lent, bytes)?)?;
+        }
+        return Ok(copy.into_any());
+    }
+    Ok(object.clone())
+}
+
+/// Whether a deferred array is in a container (so that others, which the callee may change, are passed as they are).
+fn holds_deferred(object: &Bound<'_, PyAny>) -> bool {
+    if deferred(object).is_some() {
+        return true;
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        return tuple.iter().any(|item| holds_deferred(&item));
+    }
+    if let Ok(list) = object.cast_exact::<PyList>() {
+        return list.iter().any(|item| holds_deferred(&item));
+    }
+    object.cast_exact::<PyDict>().is_ok_and(|dict| dict.iter().any(|(_, value)| holds_deferred(&value)))
+}
+
+/// Runs a host function on aliases. `label` names it in the report.
+pub(crate) fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    label: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let shim = shim(py)?;
+    let start = shim.settings.report.then(Instant::now);
+    let mut lent = Vec::new();
+    let mut bytes = 0;
+    let host_args = args
+        .iter()
+        .map(|item| unwrap_noting(&item, &mut lent, &mut bytes))
+        .collect::<PyResult<Vec<_>>>()?;
+    let host_args = PyTuple::new(py, host_args)?;
+    let result = match kwargs {
+        None => function.call1(host_args)?,
+        Some(kwargs) => {
+            let host_kwargs = PyDict::new(py);
+            for (key, value) in kwargs.iter() {
+                host_kwargs.set_item(key, unwrap_noting(&value, &mut lent, &mut bytes)?)?;
+            }
+            function.call(host_args, Some(&host_kwargs))?
+        }
+    };
+    let result = rewrap(shim, result, &lent, 1)?;
+    if let Some(start) = start {
+        shim.report.lock().note(py, label, How::Host, bytes, start.elapsed().as_secs_f64());
+    }
+    Ok(result)
+}
+
+/// What the result of a host function on unpinned aliases is to the user.
+pub(crate) fn settle_result<'py>(shim: &Shim, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    rewrap(shim, result, &Vec::new(), 1)
+}
+
+/// What a host result is to the user. `holders` is the number of references that a fresh array has here.
+fn rewrap<'py>(
+    shim: &Shim,
+    result: Bound<'py, PyAny>,
+    lent: &Lent<'py>,
+    holders: isize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = result.py();
+    if numpy_api::is_exact_array(&result) {
+        if let Some((_, original)) = lent.iter().find(|(alias, _)| alias.is(&result)) {
+            return Ok(original.clone());
+        }
+        return match storage::root(&result) {
+            Root::Alias(export) => Ok(storage::deferred_view(&result, &export)?.into_any()),
+            Root::Phantom(_) => DeferredArray::of_phantom(result, None).map(Bound::into_any),
+            Root::Foreign => adopt_held(shim, result, holders),
+        };
+    }
+    if let Ok(tuple) = result.cast::<PyTuple>() {
+        let items = tuple.iter().map(|item| rewrap(shim, item, lent, 2)).collect::<PyResult<Vec<_>>>()?;
+        if items.iter().zip(tuple.iter()).all(|(new, old)| new.is(&old)) {
+            return Ok(result);
+        }
+        let plain = PyTuple::new(py, items)?;
+        if result.cast_exact::<PyTuple>().is_ok() {
+            return Ok(plain.into_any());
+        }
+        return result.get_type().getattr("_make")?.call1((plain,));
+    }
+    if let Ok(list) = result.cast_exact::<PyList>() {
+        for index in 0..list.len() {
+            let item = list.get_item(index)?;
+            let wrapped = rewrap(shim, item.clone(), lent, 2)?;
+            if !wrapped.is(&item) {
+                list.set_item(index, wrapped)?;
+            }
+        }
+    }
+    Ok(result)
+}
+
+/// Runs a function that only looks at geometry on phantoms; views of them come back as views of the same fields.
+pub(crate) fn view_call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let shim = shim(py)?;
+    let mut lent = Vec::new();
+    let args = args.iter().map(|item| phantoms(&item, &mut lent)).collect::<PyResult<Vec<_>>>()?;
+    let args = PyTuple::new(py, args)?;
+    let result = match kwargs {
+        None => function.call1(args)?,
+        Some(kwargs) => {
+            let copy = PyDict::new(py);
+            for (key, value) in kwargs.iter() {
+                copy.set_item(key, phantoms(&value, &mut lent)?)?;
+            }
+            function.call(args, Some(&copy))?
+        }
+    };
+    rewrap(shim, result, &lent, 1)
+}
+
+/// An argument with phantoms in the place of deferred arrays.
+fn phantoms<'py>(object: &Bound<'py, PyAny>, lent: &mut Lent<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if let Some(array) = deferred(object) {
+        let phantom = array.get().phantom(py);
+        lent.push((phantom.clone(), object.clone()));
+        return Ok(phantom);
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        let items = tuple.iter().map(|item| phantoms(&item, lent)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if let Ok(list) = object.cast_exact::<PyList>() {
+        let items = list.iter().map(|item| phantoms(&item, lent)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    Ok(object.clone())
+}
+
+/// Whether arrays of this shape and dtype are deferred.
+pub(crate) fn is_eligible(shim: &Shim, axes: usize, size: usize, descr: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(axes >= 1
+        && size >= shim.settings.min_chunk
+        && size > 0
+        && (shim.dtypes.at(descr.as_ptr() as usize).is_some() || is_fixed_width(descr)?))
+}
+
+/// Whether elements have a fixed width and hold no Python objects.
+fn is_fixed_width(descr: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let item_bytes: usize = descr.getattr("itemsize")?.extract()?;
+    let holds_objects: bool = descr.getattr("hasobject")?.extract()?;
+    let legacy = descr.getattr("num")?.extract::<i64>()? < 256;
+    Ok(item_bytes > 0 && !holds_objects && legacy && !descr.getattr("char")?.eq("T")?)
+}
+
+/// Hands a host array over that is the argument of a Python call (whose frame still holds it), when it is eligible and
+/// nobody else holds it.
+pub(crate) fn adopt_argument<'py>(shim: &Shim, array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    adopt_held(shim, array, 3)
+}
+
+fn adopt_held<'py>(shim: &Shim, array: Bound<'py, PyAny>, holders: isize) -> PyResult<Bound<'py, PyAny>> {
+    let geometry = numpy_api::geometry(&array);
+    let descr = numpy_api::descr(&array);
+    // SAFETY: reading the count of a live object under the GIL.
+    let references = unsafe { ffi::Py_REFCNT(array.as_ptr()) };
+    let fresh = geometry.flags & OWNS_DATA != 0 && references <= holders;
+    if !fresh || !is_eligible(shim, geometry.shape.len(), geometry.size(), &descr)? {
+        return Ok(array);
+    }
+    Ok(over_memory(shim, &array)?.into_any())
+}
+
+/// A deferred array over the memory of a host array, which it keeps. All elements must be inside the array's own extent.
+pub(crate) fn over_memory<'py>(shim: &Shim, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, DeferredArray>> {
+    let geometry = numpy_api::geometry(array);
+    let descr = numpy_api::descr(array);
+    let item_bytes: usize = descr.getattr("itemsize")?.extract()?;
+    let mut low = 0isize;
+    let mut high = item_bytes as isize;
+    for (length, stride) in geometry.shape.iter().zip(geometry.strides) {
+        let reach = (length - 1).max(0) * stride;
+        if reach < 0 { low += reach } else { high += reach }
+    }
+    let first = geometry.data.wrapping_add_signed(low);
+    let start = first / ALIGNMENT * ALIGNMENT;
+    let bytes = geometry.data.wrapping_add_signed(high) - start;
+    let handle: Handle = shim.runtime.adopt(start, bytes, Box::new(array.clone().unbind()));
+    let phantom = storage::phantom(handle, &descr, geometry.shape, geometry.strides, geometry.data - start)?;
+    if !geometry.has(numpy_api::flag::WRITEABLE) {
+        phantom.getattr("flags")?.setattr("writeable", false)?;
+    }
+    DeferredArray::of_phantom(phantom, None)
+}

@@ -1,0 +1,234 @@
+//! Indexing: basic keys are views that NumPy computes on the phantom; all others are looked up on the host.
+//!
+//! A key that selects one element reads it; assigning to a basic key is a copy into the view, deferred like any other.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::array::{DeferredArray, deferred};
+use crate::events::Mood;
+use crate::host;
+use crate::numpy_api;
+use crate::report::How;
+use crate::state::{Shim, started};
+use crate::ufuncs::{self, Target};
+use crate::values::{Kind, Value, broadcast};
+
+/// What a key selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selects {
+    /// One element.
+    Element,
+    /// A view.
+    View,
+    /// Elements by arrays of indices or booleans.
+    Elements,
+}
+
+/// What one item of a key is: an index, a slice or new axis, the ellipsis, or something else.
+enum Item {
+    Index,
+    Span,
+    Ellipsis,
+    Other,
+}
+
+fn item(object: &Bound<'_, PyAny>) -> Item {
+    if object.is_exact_instance_of::<PyInt>() {
+        Item::Index
+    } else if object.is_exact_instance_of::<PySlice>() || object.is_none() {
+        Item::Span
+    } else if object.is_exact_instance_of::<PyEllipsis>() {
+        Item::Ellipsis
+    } else if object.is_instance_of::<PyBool>() || deferred(object).is_some() || numpy_api::is_array(object) {
+        Item::Other
+    } else if object.is_instance_of::<PyInt>() {
+        Item::Index
+    } else if numpy_api::is_scalar(object) {
+        let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
+        if matches!(kind, Ok('i' | 'u')) { Item::Index } else { Item::Other }
+    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyString>() {
+        Item::Other
+    } else if object.hasattr("__index__").unwrap_or(false) && !object.hasattr("__len__").unwrap_or(false) {
+        Item::Index
+    } else {
+        Item::Other
+    }
+}
+
+fn selects(key: &Bound<'_, PyAny>, axes: usize) -> Selects {
+    let Ok(items) = key.cast_exact::<PyTuple>() else {
+        return match item(key) {
+            Item::Index if axes == 1 => Selects::Element,
+            Item::Index | Item::Span | Item::Ellipsis => Selects::View,
+            Item::Other if key.is_instance_of::<PyString>() => Selects::View,
+            Item::Other => Selects::Elements,
+        };
+    };
+    let mut indices = 0;
+    for object in items.iter_borrowed() {
+        match item(&object) {
+            Item::Index => indices += 1,
+            Item::Span | Item::Ellipsis => {}
+            Item::Other => return Selects::Elements,
+        }
+    }
+    if indices == items.len() && indices == axes { Selects::Element } else { Selects::View }
+}
+
+/// `array[key]`.
+pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    match selects(key, array.get().axes(py)) {
+        Selects::Element => array.get().alias(py, shim)?.get_item(key),
+        Selects::View => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
+        Selects::Elements => {
+            let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "getitem"))?;
+            host::call(&function, &PyTuple::new(py, [array.as_any(), key])?, None, "getitem")
+        }
+    }
+}
+
+/// `array[key] = value`.
+pub(crate) fn set<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    let py = array.py();
+    let shim = started(py);
+    let selected = selects(key, array.get().axes(py));
+    if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
+        return Ok(());
+    }
+    let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "setitem"))?;
+    host::call(&function, &PyTuple::new(py, [array.as_any(), key, value])?, None, "setitem")?;
+    Ok(())
+}
+
+/// Assigns to an element or a view; `false` when the host must do it (and raise what there is to raise).
+fn assign<'py>(
+    array: &Bound<'py, DeferredArray>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    selected: Selects,
+    shim: &Shim,
+) -> PyResult<bool> {
+    let py = array.py();
+    let resident = shim.is_synced(array.get().storage(py).get().field().last_touch());
+    let value_resident =
+        deferred(value).is_none_or(|value| shim.is_synced(value.get().storage(py).get().field().last_touch()));
+    if selected == Selects::Element && resident && value_resident {
+        array.get().alias(py, shim)?.set_item(key, host::unwrap(value)?)?;
+        return Ok(true);
+    }
+    let phantom = array.get().phantom(py);
+    let view = if selected == Selects::Element {
+        let mut items: SmallVec<[Bound<'py, PyAny>; 4]> = match key.cast_exact::<PyTuple>() {
+            Ok(items) => items.iter().collect(),
+            Err(_) => std::iter::once(key.clone()).collect(),
+        };
+        let ellipsis = PyEllipsis::get(py).to_owned().into_any();
+        items.push(ellipsis);
+        phantom.get_item(PyTuple::new(py, items)?)?
+    } else {
+        phantom.get_item(key)?
+    };
+    let view = DeferredArray::of_phantom(view, None)?;
+    let shape = view.get().describe(py);
+    if !shape.is_writeable() || shape.size() == 0 {
+        return Ok(false);
+    }
+    if resident && value_resident && shape.size() < shim.settings.min_chunk {
+        let target = view.get().alias(py, shim)?;
+        target.set_item(py.Ellipsis(), host::unwrap(value)?)?;
+        return Ok(true);
+    }
+    fill(py, shim, &view, value)
+}
+
+/// Fills a deferred array from a value that broadcasts to it, as assignment does; `false` when the host must do it.
+pub(crate) fn fill<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    view: &Bound<'py, DeferredArray>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<bool> {
+    let shape = view.get().describe(py);
+    let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(false) };
+    let mood = shim.origins.lock().mood(py)?;
+    if mood == Mood::Host {
+        return Ok(false);
+    }
+    let Some((kind, value)) = Value::of(shim, value)? else { return Ok(false) };
+    let (value, from) = match (kind, value) {
+        (Kind::Int | Kind::Float | Kind::Complex, Value::Weak(number)) => {
+            let element = ufuncs::weak_element(shim, &number, native)?;
+            (Value::Constant { element, native, axes: 0 }, native)
+        }
+        (Kind::Strong(address), value) => match shim.dtypes.at(address) {
+            Some(from) => (value, from),
+            None => return Ok(false),
+        },
+        (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(false),
+    };
+    // Dropping an imaginary part warns, with a class of NumPy's own.
+    if from.kind == b'c' && native.kind != b'c' {
+        return Ok(false);
+    }
+    let mut lengths = value.shape();
+    while lengths.len() > shape.shape.len() && lengths.first() == Some(&1) {
+        lengths.remove(0);
+    }
+    if lengths.len() < value.shape().len() || broadcast(&[lengths, shape.shape.clone()]).as_ref() != Some(&shape.shape) {
+        return Ok(false);
+    }
+    let view_overlaps = legate_runtime::view::View {
+        offset: shape.offset,
+        strides: shape.strides.clone(),
+        item_bytes: native.item_bytes,
+    }
+    .overlaps_itself(&shape.shape);
+    if view_overlaps {
+        return Ok(false);
+    }
+    let target_shape = shape.shape.clone();
+    let target = Target { array: view.clone(), shape, native };
+    let done = ufuncs::copy(py, shim, value, from, target, target_shape, None, mood)?;
+    if done && shim.settings.report {
+        shim.report.lock().note(py, "assign", How::Native, 0, 0.0);
+    }
+    Ok(done)
+}
+
+#[pymethods]
+impl DeferredArray {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        get(slf, key)
+    }
+
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        set(slf, key, value)
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.get().alias(slf.py(), started(slf.py()))?.del_item(key)
+    }
+
+    fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        let py = slf.py();
+        let shape = slf.get().describe(py);
+        shape.shape.first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if slf.get().axes(py) <= 1 {
+            return Ok(slf.get().export(py)?.try_iter()?.into_any());
+        }
+        crate::numpy_api::sequence_iterator(slf.as_any())
+    }
+
+    fn __contains__<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        slf.get().alias(slf.py(), started(slf.py()))?.contains(host::unwrap(value)?)
+    }
+}

@@ -1,0 +1,38 @@
+//! Reading single elements of host memory, and refusing what does not fit.
+#![expect(unsafe_code, reason = "reads elements of live host arrays")]
+
+use legate_runtime::{Handle, RuntimeError};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::state::Shim;
+
+/// The bytes of one element of a live host array, the address and size of which its geometry told.
+pub(crate) fn bytes_at(address: usize, bytes: usize) -> SmallVec<[u8; 32]> {
+    // SAFETY: callers pass the data address of an array with at least one element of that size.
+    unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.into()
+}
+
+/// A field for a new array, or NumPy's MemoryError with what is in use.
+pub(crate) fn field(
+    py: Python<'_>,
+    shim: &Shim,
+    bytes: usize,
+    shape: &[usize],
+    descr: &Bound<'_, PyAny>,
+) -> PyResult<Handle> {
+    let outcome =
+        if shim.runtime.pool().has_room(bytes) { shim.runtime.field(bytes) } else { py.detach(|| shim.runtime.field(bytes)) };
+    match outcome {
+        Ok(handle) => Ok(handle),
+        Err(RuntimeError::OutOfMemory { used, limit, .. }) => {
+            let class = py.import("numpy._core._exceptions")?.getattr("_ArrayMemoryError")?;
+            let error = class.call1((PyTuple::new(py, shape)?, descr))?;
+            error.call_method1("add_note", (format!("arrays hold {used} of {limit} bytes; --sysmem sets the limit"),))?;
+            Err(PyErr::from_value(error))
+        }
+        Err(RuntimeError::Failed(text)) => Err(PyRuntimeError::new_err(text)),
+    }
+}

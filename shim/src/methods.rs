@@ -1,0 +1,432 @@
+//! Methods of the deferred array: views and copies natively, the rest through the method table or the host.
+//!
+//! A method's way: a native launch where there is one; else the handler that the Python side registered (NumPy's own
+//! Python code, rebound); else `numpy.ndarray.<name>` on an alias, counted for the report.
+#![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
+
+use legate_kernels::program::Extreme;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
+
+use crate::array::{DeferredArray, deferred};
+use crate::host;
+use crate::index;
+use crate::operators::{self, Outcome};
+use crate::ops::{create, reduce};
+use crate::state::{Shim, started};
+
+/// A method through the table, or on the host.
+fn dispatch<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    let all = with_self(array, args)?;
+    if let Some(handler) = crate::state::methods(py).get_item(name)? {
+        return handler.call(all, kwargs);
+    }
+    on_host(shim, name, &all, kwargs)
+}
+
+fn on_host<'py>(
+    shim: &Shim,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = args.py();
+    host::call(&shim.host(py, "ndarray")?.getattr(name)?, args, kwargs, name)
+}
+
+fn with_self<'py>(array: &Bound<'py, DeferredArray>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    let mut all = vec![array.clone().into_any()];
+    all.extend(args.iter());
+    PyTuple::new(array.py(), all)
+}
+
+/// A method that NumPy computes on the phantom: its result is a view.
+fn as_view<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    DeferredArray::view_of(array, array.get().phantom(array.py()).call_method(name, args, kwargs)?)
+}
+
+/// Methods that go through the table or to the host, as they are.
+macro_rules! dispatched_methods {
+    ($($name:ident)*) => {
+        #[pymethods]
+        impl DeferredArray {
+            $(
+                #[pyo3(signature = (*args, **kwargs))]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    args: &Bound<'py, PyTuple>,
+                    kwargs: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    dispatch(slf, stringify!($name), args, kwargs)
+                }
+            )*
+        }
+    };
+}
+
+dispatched_methods! {
+    argpartition argsort byteswap choose clip compress cumprod cumsum dot dump dumps getfield item mean nonzero
+    partition put repeat round searchsorted setfield sort std take to_device tobytes tofile tolist trace var
+    __array_namespace__ __dlpack__ __dlpack_device__ __reduce__ __reduce_ex__ __setstate__ __deepcopy__ __format__
+}
+
+/// Methods whose result is a view that NumPy computes without looking at elements.
+macro_rules! view_methods {
+    ($($name:ident)*) => {
+        #[pymethods]
+        impl DeferredArray {
+            $(
+                #[pyo3(signature = (*args, **kwargs))]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    args: &Bound<'py, PyTuple>,
+                    kwargs: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    as_view(slf, stringify!($name), args, kwargs)
+                }
+            )*
+        }
+    };
+}
+
+view_methods! { transpose swapaxes squeeze diagonal }
+
+/// Reductions with NumPy's signature `(axis, dtype, out, keepdims, initial, where)`.
+macro_rules! reductions {
+    ($($name:ident $ufunc:literal;)*) => {
+        #[pymethods]
+        impl DeferredArray {
+            $(
+                #[pyo3(signature = (*args, **kwargs))]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    args: &Bound<'py, PyTuple>,
+                    kwargs: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    fold(slf, stringify!($name), $ufunc, args, kwargs)
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    sum "add";
+    prod "multiply";
+    max "maximum";
+    min "minimum";
+    any "logical_or";
+    all "logical_and";
+}
+
+/// The parameters of a reducing method: those with a dtype, and those without.
+fn parameters(name: &str) -> &'static [&'static str] {
+    match name {
+        "sum" | "prod" => &["axis", "dtype", "out", "keepdims", "initial", "where"],
+        "any" | "all" => &["axis", "out", "keepdims", "where"],
+        _ => &["axis", "out", "keepdims", "initial", "where"],
+    }
+}
+
+fn fold<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &'static str,
+    ufunc: &'static str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    let outcome = match request(shim, name, args, kwargs)? {
+        Some(request) => reduce::reduce(py, shim, &shim.host(py, ufunc)?, array, &request)?,
+        None => Outcome::Host { small: false },
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { .. } => on_host(shim, name, &with_self(array, args)?, kwargs),
+    }
+}
+
+/// Reads a reducing method's arguments; `None` when they hold what is not launched (or is wrong).
+fn request<'py>(
+    shim: &Shim,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<reduce::Request<'py>>> {
+    let py = args.py();
+    let names = parameters(name);
+    if args.len() > names.len() {
+        return Ok(None);
+    }
+    let mut given: Vec<(String, Bound<'py, PyAny>)> =
+        names.iter().zip(args.iter()).map(|(name, value)| ((*name).to_owned(), value)).collect();
+    if let Some(kwargs) = kwargs {
+        for (key, value) in kwargs.iter() {
+            let key: String = key.extract()?;
+            if given.iter().any(|(known, _)| *known == key) || !names.contains(&key.as_str()) {
+                return Ok(None);
+            }
+            given.push((key, value));
+        }
+    }
+    let mut request = reduce::Request::default();
+    for (key, value) in given {
+        let unsaid = value.is_none() || reduce::is_no_value(shim, py, &value)?;
+        match key.as_str() {
+            "axis" => request.axis = (!value.is_none()).then_some(value),
+            "dtype" => request.dtype = (!unsaid).then_some(value),
+            "out" if unsaid => {}
+            "keepdims" => request.keepdims = !unsaid && value.is_truthy()?,
+            "initial" if value.is_none() => return Ok(None),
+            "initial" => request.initial = (!unsaid).then_some(value),
+            "where" if unsaid || (value.is_exact_instance_of::<PyBool>() && value.is_truthy()?) => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(request))
+}
+
+fn arg_extreme<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &'static str,
+    extreme: Extreme,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    let mut axis = args.get_item(0).ok();
+    let mut keepdims = false;
+    let mut plain = args.len() <= 1;
+    for (key, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+        match key.cast::<PyString>()?.to_str()? {
+            "axis" if axis.is_none() => axis = Some(value),
+            "out" if value.is_none() => {}
+            "keepdims" => keepdims = !reduce::is_no_value(shim, py, &value)? && value.is_truthy()?,
+            _ => plain = false,
+        }
+    }
+    let axis = axis.filter(|axis| !axis.is_none());
+    let outcome = if plain {
+        reduce::arg_extreme(py, shim, array, extreme, axis.as_ref(), keepdims)?
+    } else {
+        Outcome::Host { small: false }
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { .. } => on_host(shim, name, &with_self(array, args)?, kwargs),
+    }
+}
+
+/// The argument `order=` of a copying method, when it is the only one given.
+fn order_argument<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    default: &'static str,
+) -> PyResult<Option<String>> {
+    let given = match (args.len(), kwargs) {
+        (0, None) => return Ok(Some(default.to_owned())),
+        (1, None) => args.get_item(0)?,
+        (0, Some(kwargs)) if kwargs.len() == 1 => match kwargs.get_item("order")? {
+            Some(order) => order,
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let Ok(text) = given.extract::<String>() else { return Ok(None) };
+    let text = text.to_uppercase();
+    Ok(matches!(text.as_str(), "C" | "F" | "A" | "K").then_some(text))
+}
+
+#[pymethods]
+impl DeferredArray {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argmax<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        arg_extreme(slf, "argmax", Extreme::Max, args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argmin<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        arg_extreme(slf, "argmin", Extreme::Min, args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn copy<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shim = started(py);
+        if let Some(order) = order_argument(args, kwargs, "C")?
+            && let Some(copied) = create::copy(py, shim, slf, &order, None)?
+        {
+            return Ok(copied.into_any());
+        }
+        on_host(shim, "copy", &with_self(slf, args)?, kwargs)
+    }
+
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shim = started(py);
+        match create::copy(py, shim, slf, "K", None)? {
+            Some(copied) => Ok(copied.into_any()),
+            None => on_host(shim, "__copy__", &PyTuple::new(py, [slf])?, None),
+        }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn flatten<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shim = started(py);
+        if let Some(order) = order_argument(args, kwargs, "C")?
+            && matches!(order.as_str(), "C" | "F")
+            && let Some(copied) = create::copy(py, shim, slf, &order, None)?
+        {
+            let flat = copied.get().phantom(py).call_method1("ravel", (order,))?;
+            return Ok(DeferredArray::of_phantom(flat, None)?.into_any());
+        }
+        on_host(shim, "flatten", &with_self(slf, args)?, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn ravel<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        match order_argument(args, kwargs, "C")?.as_deref() {
+            Some(order @ ("C" | "F")) => reshaped(slf, &PyTuple::new(slf.py(), [-1])?, order),
+            _ => on_host(started(slf.py()), "ravel", &with_self(slf, args)?, kwargs),
+        }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn reshape<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let order = match kwargs {
+            None => Some("C".to_owned()),
+            Some(kwargs) if kwargs.len() == 1 => match kwargs.get_item("order")? {
+                Some(order) => order.extract::<String>().ok().map(|order| order.to_uppercase()),
+                None => None,
+            },
+            Some(_) => None,
+        };
+        match order.as_deref() {
+            Some(order @ ("C" | "F")) => reshaped(slf, args, order),
+            _ => on_host(started(slf.py()), "reshape", &with_self(slf, args)?, kwargs),
+        }
+    }
+
+    /// A view, with another dtype, or of another class (then over pinned memory).
+    #[pyo3(signature = (*args, **kwargs))]
+    fn view<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let names_class = args.iter().any(|arg| arg.is_instance_of::<PyType>() && is_array_class(&arg))
+            || kwargs.is_some_and(|kwargs| kwargs.contains("type").unwrap_or(false));
+        if names_class {
+            let exported = slf.get().export(slf.py())?.call_method("view", args, kwargs)?;
+            return host::settle_result(started(slf.py()), exported);
+        }
+        as_view(slf, "view", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn astype<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shim = started(py);
+        if args.len() == 1
+            && kwargs.is_none()
+            && let Ok(descr) = shim.host(py, "dtype")?.call1((args.get_item(0)?,))
+            && let Some(native) = shim.dtypes.at(descr.as_ptr() as usize)
+            && let Some(copied) = create::copy(py, shim, slf, "K", Some(native))?
+        {
+            return Ok(copied.into_any());
+        }
+        on_host(shim, "astype", &with_self(slf, args)?, kwargs)
+    }
+
+    fn fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        let shim = started(py);
+        let single = deferred(value).is_none() && !crate::numpy_api::is_array(value);
+        if single && slf.get().describe(py).is_writeable() && index::fill(py, shim, slf, value)? {
+            return Ok(());
+        }
+        on_host(shim, "fill", &PyTuple::new(py, [slf.as_any(), value])?, None)?;
+        Ok(())
+    }
+
+    fn conj<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        DeferredArray::conjugate(slf)
+    }
+
+    fn conjugate<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let kind: char = slf.get().descr(slf.py()).getattr("kind")?.extract()?;
+        match kind {
+            'c' => operators::unary(slf, "conjugate"),
+            'b' | 'i' | 'u' | 'f' => Ok(slf.clone().into_any()),
+            _ => on_host(started(slf.py()), "conjugate", &PyTuple::new(slf.py(), [slf])?, None),
+        }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn setflags(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        slf.get().phantom(slf.py()).call_method("setflags", args, kwargs)?;
+        slf.get().renew(None);
+        Ok(())
+    }
+
+    /// Changes the size of the array itself: a host copy is resized and handed over.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn resize(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let py = slf.py();
+        if DeferredArray::is_view(slf) {
+            return Err(PyValueError::new_err("cannot resize this array: it does not own its data"));
+        }
+        let copy = slf.get().alias(py, started(py))?.call_method1("copy", ("K",))?;
+        let unchecked = PyDict::new(py);
+        if let Some(kwargs) = kwargs {
+            unchecked.update(kwargs.as_mapping())?;
+        }
+        unchecked.set_item("refcheck", false)?;
+        copy.call_method("resize", args, Some(&unchecked))?;
+        let renewed = host::over_memory(started(py), &copy)?;
+        slf.get().renew(Some((renewed.get().phantom(py), renewed.get().storage(py))));
+        Ok(())
+    }
+}
+
+/// Whether a class is `numpy.ndarray` or one of its subclasses.
+fn is_array_class(class: &Bound<'_, PyAny>) -> bool {
+    let py = class.py();
+    let Ok(array) = started(py).host(py, "ndarray") else { return false };
+    class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&array).unwrap_or(false))
+}
+
+/// A reshape: a view where NumPy makes one, else of a copy in that order.
+fn reshaped<'py>(array: &Bound<'py, DeferredArray>, shape: &Bound<'py, PyTuple>, order: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let phantom = array.get().phantom(py);
+    let keywords = PyDict::new(py);
+    keywords.set_item("order", order)?;
+    keywords.set_item("copy", false)?;
+    match phantom.call_method("reshape", shape, Some(&keywords)) {
+        Ok(view) => return DeferredArray::view_of(array, view),
+        Err(error) if error.is_instance_of::<PyValueError>(py) && error.to_string().contains("copy") => {}
+        Err(error) => return Err(error),
+    }
+    keywords.del_item("copy")?;
+    let shim = started(py);
+    match create::copy(py, shim, array, order, None)? {
+        Some(copied) => {
+            let view = copied.get().phantom(py).call_method("reshape", shape, Some(&keywords))?;
+            Ok(DeferredArray::of_phantom(view, None)?.into_any())
+        }
+        None => on_host(shim, "reshape", &with_self(array, shape)?, Some(&keywords)),
+    }
+}

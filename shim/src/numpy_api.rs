@@ -1,0 +1,243 @@
+//! The host NumPy's array objects, read and made through its C interface.
+//!
+//! `PyArrayObject`'s fields and the numbers of the functions used here are part of NumPy's stable binary interface (the
+//! same from 1.x to 2.x). Everything that looks into NumPy's memory is in this file; the rest of the shim gets slices
+//! and [`Bound`] objects. It promises nothing about what arrays mean.
+#![expect(unsafe_code, reason = "NumPy's C interface")]
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+
+/// Flag bits of an array (`NPY_ARRAY_*`).
+pub(crate) mod flag {
+    /// Row-major without gaps.
+    pub(crate) const C_CONTIGUOUS: i32 = 0x0001;
+    /// Column-major without gaps.
+    pub(crate) const F_CONTIGUOUS: i32 = 0x0002;
+    /// May be written.
+    pub(crate) const WRITEABLE: i32 = 0x0400;
+}
+
+/// `PyArrayObject_fields`.
+#[repr(C)]
+struct ArrayFields {
+    head: ffi::PyObject,
+    data: *mut u8,
+    ndim: c_int,
+    shape: *mut isize,
+    strides: *mut isize,
+    base: *mut ffi::PyObject,
+    descr: *mut ffi::PyObject,
+    flags: c_int,
+}
+
+type NewFromDescr = unsafe extern "C" fn(
+    *mut ffi::PyTypeObject,
+    *mut ffi::PyObject,
+    c_int,
+    *const isize,
+    *const isize,
+    *mut c_void,
+    c_int,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
+
+struct Interface {
+    array_type: *mut ffi::PyTypeObject,
+    generic_type: *mut ffi::PyTypeObject,
+    new_from_descr: NewFromDescr,
+    set_base: SetBase,
+}
+
+// SAFETY: the pointers are to static objects and functions of NumPy, which stays loaded.
+unsafe impl Send for Interface {}
+// SAFETY: as above; nothing is written through them.
+unsafe impl Sync for Interface {}
+
+static INTERFACE: OnceLock<Interface> = OnceLock::new();
+
+/// Index of `PyArray_NewFromDescr` in NumPy's table.
+const NEW_FROM_DESCR: usize = 94;
+/// Index of `PyArray_SetBaseObject` in NumPy's table.
+const SET_BASE_OBJECT: usize = 282;
+
+/// Finds NumPy's interface; called once, before anything else here.
+pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = numpy.py();
+    let umath = py.import("numpy._core._multiarray_umath")?;
+    let capsule = umath.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?;
+    let table = capsule.pointer_checked(None)?.as_ptr().cast_const().cast::<*const c_void>();
+    let array_type = numpy.getattr("ndarray")?.as_ptr().cast();
+    let generic_type = numpy.getattr("generic")?.as_ptr().cast();
+    // SAFETY: NumPy's table has more than 300 entries, and these two have had these numbers and signatures since 1.7.
+    let interface = unsafe {
+        let new_from_descr = *table.add(NEW_FROM_DESCR);
+        let set_base = *table.add(SET_BASE_OBJECT);
+        if new_from_descr.is_null() || set_base.is_null() {
+            return Err(PyImportError::new_err("this NumPy lacks the C interface that legate needs (2.3 or newer)"));
+        }
+        Interface {
+            array_type,
+            generic_type,
+            new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(new_from_descr),
+            set_base: std::mem::transmute::<*const c_void, SetBase>(set_base),
+        }
+    };
+    drop(INTERFACE.set(interface));
+    Ok(())
+}
+
+fn interface() -> &'static Interface {
+    INTERFACE.get().expect("numpy_api::connect runs when the module is loaded")
+}
+
+/// Whether an object is exactly a `numpy.ndarray` (no subclass).
+pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: reading the type of a live object.
+    unsafe { ffi::Py_TYPE(object.as_ptr()) == interface().array_type }
+}
+
+/// Whether an object is a `numpy.ndarray` or of a subclass.
+pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: both are live type objects.
+    is_exact_array(object)
+        || unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(object.as_ptr()), interface().array_type) != 0 }
+}
+
+/// Whether an object is a NumPy scalar.
+pub(crate) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: both are live type objects.
+    unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(object.as_ptr()), interface().generic_type) != 0 }
+}
+
+/// What an array object says of itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Geometry<'a> {
+    /// Address of the first element.
+    pub(crate) data: usize,
+    /// Lengths of the axes.
+    pub(crate) shape: &'a [isize],
+    /// Byte strides of the axes.
+    pub(crate) strides: &'a [isize],
+    /// Bits of [`flag`].
+    pub(crate) flags: i32,
+}
+
+impl Geometry<'_> {
+    /// Number of elements.
+    pub(crate) fn size(&self) -> usize {
+        self.shape.iter().product::<isize>() as usize
+    }
+
+    /// Whether all bits of a flag are set.
+    pub(crate) fn has(&self, flag: i32) -> bool {
+        self.flags & flag == flag
+    }
+}
+
+/// Looks into an array. The slices are good until the array's shape or strides are set or it dies.
+pub(crate) fn geometry<'a>(array: &'a Bound<'_, PyAny>) -> Geometry<'a> {
+    debug_assert!(is_array(array));
+    // SAFETY: `array` is an ndarray, so its memory starts with ArrayFields; shape and strides have `ndim` entries. The
+    // GIL is held and the array outlives the slices.
+    unsafe {
+        let fields = &*array.as_ptr().cast::<ArrayFields>();
+        let axes = fields.ndim as usize;
+        let slice = |pointer: *mut isize| {
+            if axes == 0 { &[][..] } else { std::slice::from_raw_parts(pointer.cast_const(), axes) }
+        };
+        Geometry { data: fields.data as usize, shape: slice(fields.shape), strides: slice(fields.strides), flags: fields.flags }
+    }
+}
+
+/// The array's dtype object.
+pub(crate) fn descr<'py>(array: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    // SAFETY: as in `geometry`; the descriptor of a live array is a live object, and a new reference is taken.
+    unsafe {
+        let fields = &*array.as_ptr().cast::<ArrayFields>();
+        Bound::from_borrowed_ptr(array.py(), fields.descr)
+    }
+}
+
+/// Address of the array's dtype object, as an identity.
+pub(crate) fn descr_address(array: &Bound<'_, PyAny>) -> usize {
+    // SAFETY: as in `geometry`.
+    unsafe { (*array.as_ptr().cast::<ArrayFields>()).descr as usize }
+}
+
+/// The array's base object, if it has one.
+pub(crate) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: as in `descr`; a null base means none.
+    unsafe {
+        let fields = &*array.as_ptr().cast::<ArrayFields>();
+        Bound::from_borrowed_ptr_or_opt(array.py(), fields.base)
+    }
+}
+
+/// A new array object over memory that `owner` keeps (it becomes the base).
+///
+/// Nothing is read or written here: the address may even be one that is never touched (see `array`).
+pub(crate) fn array_over<'py>(
+    descr: &Bound<'py, PyAny>,
+    shape: &[isize],
+    strides: &[isize],
+    address: usize,
+    writeable: bool,
+    owner: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = descr.py();
+    let interface = interface();
+    let flags = if writeable { flag::WRITEABLE } else { 0 };
+    // SAFETY: the signature is NumPy's; the dtype's reference is stolen, so one is made; shape and strides have equal
+    // lengths. `set_base` steals the owner's reference, also when it fails.
+    unsafe {
+        let array = (interface.new_from_descr)(
+            interface.array_type,
+            descr.clone().into_ptr(),
+            shape.len() as c_int,
+            shape.as_ptr(),
+            strides.as_ptr(),
+            address as *mut c_void,
+            flags,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        if (interface.set_base)(array.as_ptr(), owner.into_ptr()) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// Python's iterator over a sequence by index: `object[0]`, `object[1]`, ... until IndexError.
+pub(crate) fn sequence_iterator<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: a live object; a new reference or an error comes back.
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PySeqIter_New(object.as_ptr())) }
+}
+
+/// Gives the object's type another metaclass, so that `type(x) == numpy.ndarray` can be answered.
+///
+/// `metaclass` must be a subclass of `type` that adds no storage.
+pub(crate) fn set_metaclass(class: &Bound<'_, PyAny>, metaclass: &Bound<'_, PyAny>) {
+    // SAFETY: a type's own type may be replaced by a subclass of `type` with the same layout; types live forever here.
+    unsafe {
+        ffi::Py_INCREF(metaclass.as_ptr());
+        let head = class.as_ptr().cast::<*mut ffi::PyTypeObject>().add(1);
+        *head = metaclass.as_ptr().cast();
+    }
+}
+
+/// Copies `bytes` bytes from one address to another.
+///
+/// # Safety
+/// Both stretches must be valid, and not overlap.
+pub(crate) unsafe fn copy_bytes(from: usize, to: usize, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) }
+}

@@ -1,0 +1,88 @@
+//! What the user asked for: read from the environment that the launcher (or a test) sets.
+
+use std::env;
+
+use legate_runtime::Mapper;
+
+/// Fewest elements worth deferring, by default: below it NumPy does an operation in less time than a hand-over costs.
+const DEFAULT_MIN_CHUNK: usize = 32_768;
+/// Launches in a window, by default.
+const DEFAULT_WINDOW: usize = 128;
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Worker threads.
+    pub(crate) cpus: usize,
+    /// Virtual processors that tiles are cut for.
+    pub(crate) processors: usize,
+    /// Bytes that arrays may hold.
+    pub(crate) sysmem: usize,
+    /// Fewest elements of a deferred array.
+    pub(crate) min_chunk: usize,
+    /// Launches in a window.
+    pub(crate) window: usize,
+    /// Whether launches are joined.
+    pub(crate) fusion: bool,
+    /// Whether calls are counted by user line.
+    pub(crate) report: bool,
+    /// Whether plans are kept as text.
+    pub(crate) show_plan: bool,
+}
+
+impl Settings {
+    /// Reads `LEGATE_*`; what is not there gets the machine's values.
+    pub(crate) fn from_environment() -> Settings {
+        let number = |name: &str| env::var(name).ok().and_then(|text| text.trim().parse::<usize>().ok());
+        let switch = |name: &str, default: bool| match env::var(name).as_deref() {
+            Ok("0" | "") => false,
+            Ok(_) => true,
+            Err(_) => default,
+        };
+        let cpus = number("LEGATE_CPUS").unwrap_or_else(available_cpus).max(1);
+        Settings {
+            cpus,
+            processors: number("LEGATE_PROCESSORS").unwrap_or(cpus).max(1),
+            sysmem: number("LEGATE_SYSMEM").unwrap_or_else(system_memory),
+            min_chunk: number("LEGATE_MIN_CPU_CHUNK").unwrap_or(DEFAULT_MIN_CHUNK).max(1),
+            window: number("LEGATE_WINDOW_SIZE").unwrap_or(DEFAULT_WINDOW).max(1),
+            fusion: switch("LEGATE_FUSION", true),
+            report: switch("LEGATE_REPORT", false),
+            show_plan: switch("LEGATE_SHOW_PLAN", false),
+        }
+    }
+
+    /// The settings of a runtime that runs.
+    pub(crate) fn pairs(&self, mapper: &Mapper) -> Vec<(&'static str, usize)> {
+        vec![
+            ("cpus", mapper.cpus),
+            ("processors", mapper.processors),
+            ("sysmem", mapper.memory_limit),
+            ("min_chunk", mapper.min_tile),
+            ("window", mapper.window),
+            ("fusion", usize::from(mapper.fusion)),
+            ("report", usize::from(self.report)),
+            ("show_plan", usize::from(mapper.show_plan)),
+        ]
+    }
+}
+
+/// Cores that this process may use.
+fn available_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Bytes of memory of this machine, or of its control group where that allows less.
+fn system_memory() -> usize {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<usize>().ok())
+        .map_or(usize::MAX, |kibibytes| kibibytes << 10);
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse::<usize>().ok())
+        .unwrap_or(usize::MAX);
+    machine.min(group)
+}

@@ -1,0 +1,145 @@
+//! The one shim of a process: the runtime, the settings, and what the shim keeps of the host NumPy.
+//!
+//! Made once, when `legate._core` is loaded or first configured; never torn down (the process ends first).
+
+use std::sync::OnceLock;
+
+use legate_runtime::{Issued, Mapper, Runtime, RuntimeError, Sequence};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule};
+
+use crate::dtypes::Dtypes;
+use crate::events::Origins;
+use crate::lower::Kernels;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::ufuncs::Resolutions;
+
+/// What the shim knows.
+pub(crate) struct Shim {
+    /// What the user asked for.
+    pub(crate) settings: Settings,
+    /// Runs launches.
+    pub(crate) runtime: Runtime<Kernels>,
+    /// The host NumPy.
+    pub(crate) numpy: Py<PyModule>,
+    /// Native dtypes.
+    pub(crate) dtypes: Dtypes,
+    /// Inner loops by ufunc and types.
+    pub(crate) resolutions: Mutex<Resolutions>,
+    /// User lines of launches that may warn.
+    pub(crate) origins: Mutex<Origins>,
+    /// Counts for `--report`.
+    pub(crate) report: Mutex<Report>,
+    /// Highest launch that the program has waited for: decides, in program order, what counts as resident.
+    synced: std::sync::atomic::AtomicU64,
+}
+
+static SHIM: PyOnceLock<Shim> = PyOnceLock::new();
+static PENDING: OnceLock<Settings> = OnceLock::new();
+
+/// Python functions that answer `__array_function__`, by function.
+pub(crate) fn array_functions(py: Python<'_>) -> Bound<'_, PyDict> {
+    static TABLE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
+}
+
+/// Python functions that answer methods, by name.
+pub(crate) fn methods(py: Python<'_>) -> Bound<'_, PyDict> {
+    static TABLE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
+}
+
+/// Sets what the shim starts with; an error when it has started already.
+pub(crate) fn configure(py: Python<'_>, settings: Settings) -> PyResult<()> {
+    if SHIM.get(py).is_some() || PENDING.set(settings).is_err() {
+        return Err(PyRuntimeError::new_err("legate is configured once, before its first array is made"));
+    }
+    Ok(())
+}
+
+/// The shim, started on first use.
+pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
+    SHIM.get_or_try_init(py, || {
+        let settings = PENDING.get().cloned().unwrap_or_else(Settings::from_environment);
+        let numpy = py.import("numpy")?;
+        crate::numpy_api::connect(&numpy)?;
+        let mapper = Mapper {
+            cpus: settings.cpus,
+            processors: settings.processors,
+            min_tile: settings.min_chunk,
+            window: settings.window,
+            run_ahead: 4,
+            fusion: settings.fusion,
+            memory_limit: settings.sysmem,
+            show_plan: settings.show_plan,
+        };
+        Ok(Shim {
+            dtypes: Dtypes::new(&numpy)?,
+            runtime: Runtime::new(Kernels::default(), mapper),
+            resolutions: Mutex::new(Resolutions::default()),
+            origins: Mutex::new(Origins::new(&numpy)?),
+            report: Mutex::new(Report::default()),
+            numpy: numpy.unbind(),
+            settings,
+            synced: std::sync::atomic::AtomicU64::new(0),
+        })
+    })
+}
+
+/// The shim, where an array exists and so it has started.
+pub(crate) fn started(py: Python<'_>) -> &Shim {
+    SHIM.get(py).expect("an array of ours exists, so the shim has started")
+}
+
+impl Shim {
+    /// An attribute of the host NumPy.
+    pub(crate) fn host<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.numpy.bind(py).getattr(name)
+    }
+
+    /// Waits, without the GIL, until a launch is done; then reports the floating-point events so far.
+    pub(crate) fn wait(&self, py: Python<'_>, sequence: Sequence) -> PyResult<()> {
+        if sequence > self.synced.load(std::sync::atomic::Ordering::Relaxed) {
+            if !self.runtime.is_done(sequence) {
+                py.detach(|| self.runtime.wait(sequence)).map_err(failed)?;
+            }
+            self.synced.fetch_max(sequence, std::sync::atomic::Ordering::Relaxed);
+        }
+        self.warn(py)
+    }
+
+    /// Waits for everything.
+    pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.runtime.flush()).map_err(failed)?;
+        self.warn(py)
+    }
+
+    /// Whether the program has waited for a launch already.
+    pub(crate) fn is_synced(&self, sequence: Sequence) -> bool {
+        sequence <= self.synced.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Does what issuing a launch obliges to.
+    pub(crate) fn settle(&self, py: Python<'_>, issued: Issued, at_once: bool) -> PyResult<()> {
+        if issued.pinned || at_once {
+            return self.wait(py, issued.sequence);
+        }
+        if issued.backlog {
+            py.detach(|| self.runtime.catch_up()).map_err(failed)?;
+        }
+        self.warn(py)
+    }
+
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        if self.runtime.backend().has_events() { crate::events::warn(py, self) } else { Ok(()) }
+    }
+}
+
+/// The Python exception of a runtime error that is not about memory.
+fn failed(error: RuntimeError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}

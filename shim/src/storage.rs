@@ -1,0 +1,130 @@
+//! Storage: the Python objects that hold fields, and real memory handed out over them.
+//!
+//! [`Storage`] is the base object of every phantom (see `array`): while one lives, the field has a user. [`Export`] is
+//! the base object of every host alias: while a pinning one lives, the field's memory does not move and every operation
+//! that touches it finishes at its line. Both are found again from any view that NumPy makes of an array over them.
+
+use std::sync::Arc;
+
+use legate_runtime::{Field, Handle};
+use pyo3::prelude::*;
+
+use crate::array::{DeferredArray, PHANTOM};
+use crate::numpy_api::{self, flag};
+use crate::state::Shim;
+
+/// A user's hold on a field, as a Python object.
+#[pyclass(frozen, module = "legate._core")]
+pub(crate) struct Storage {
+    handle: Handle,
+}
+
+impl Storage {
+    /// The field.
+    pub(crate) fn field(&self) -> &Arc<Field> {
+        self.handle.field()
+    }
+}
+
+/// Real memory of a field, lent out.
+#[pyclass(frozen, module = "legate._core")]
+pub(crate) struct Export {
+    storage: Py<Storage>,
+    address: usize,
+    pinned: bool,
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        if self.pinned {
+            self.storage.get().field().unpin();
+        }
+    }
+}
+
+/// A new phantom: an array object with a field's shape and no memory of its own.
+pub(crate) fn phantom<'py>(
+    handle: Handle,
+    descr: &Bound<'py, PyAny>,
+    shape: &[isize],
+    strides: &[isize],
+    offset: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let owner = Bound::new(descr.py(), Storage { handle })?;
+    numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.into_any())
+}
+
+/// What is at the end of an array's chain of bases.
+pub(crate) enum Root<'py> {
+    /// A phantom's storage.
+    Phantom(Bound<'py, Storage>),
+    /// An alias's export.
+    Alias(Bound<'py, Export>),
+    /// Nothing of ours.
+    Foreign,
+}
+
+/// Follows the bases of an array (a view's base may be the array it was made from).
+pub(crate) fn root<'py>(array: &Bound<'py, PyAny>) -> Root<'py> {
+    let mut current = array.clone();
+    loop {
+        let Some(base) = numpy_api::base(&current) else { return Root::Foreign };
+        if numpy_api::is_array(&base) {
+            current = base;
+            continue;
+        }
+        if let Ok(storage) = base.cast::<Storage>() {
+            return Root::Phantom(storage.clone());
+        }
+        return match base.cast::<Export>() {
+            Ok(export) => Root::Alias(export.clone()),
+            Err(_) => Root::Foreign,
+        };
+    }
+}
+
+/// The deferred view of a host array whose memory is a field's.
+pub(crate) fn deferred_view<'py>(array: &Bound<'py, PyAny>, export: &Bound<'py, Export>) -> PyResult<Bound<'py, DeferredArray>> {
+    let py = array.py();
+    let geometry = numpy_api::geometry(array);
+    let offset = geometry.data.wrapping_sub(export.get().address);
+    let owner = export.get().storage.bind(py).clone().into_any();
+    let phantom = numpy_api::array_over(
+        &numpy_api::descr(array),
+        geometry.shape,
+        geometry.strides,
+        PHANTOM.wrapping_add(offset),
+        geometry.has(flag::WRITEABLE),
+        owner,
+    )?;
+    DeferredArray::over(phantom, export.get().storage.clone_ref(py), None)
+}
+
+/// A host array over the memory of a phantom's field, all of whose launches are done.
+///
+/// With `pinned` the memory stays where it is for as long as the array, or a view of it, lives.
+pub(crate) fn alias<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    phantom: &Bound<'py, PyAny>,
+    storage: &Py<Storage>,
+    pinned: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let field = storage.get().field();
+    shim.wait(py, field.last_touch())?;
+    if pinned {
+        field.pin();
+    }
+    let export = Export { storage: storage.clone_ref(py), address: field.materialize(), pinned };
+    let address = export.address;
+    let geometry = numpy_api::geometry(phantom);
+    let offset = geometry.data - PHANTOM;
+    numpy_api::array_over(
+        &numpy_api::descr(phantom),
+        geometry.shape,
+        geometry.strides,
+        address + offset,
+        geometry.has(flag::WRITEABLE),
+        Bound::new(py, export)?.into_any(),
+    )
+}

@@ -1,0 +1,104 @@
+//! What a launch computes, as the shim hands it through the runtime to the kernels.
+//!
+//! A task names the launch's operands by position. It holds inner loops and constants, never Python objects that need
+//! the GIL; lowering a group of tasks to a block program is `lower`'s.
+
+use std::sync::Arc;
+
+use legate_kernels::program::{Element, Loop, Number, Reducer, Seed};
+use legate_runtime::Parallel;
+use smallvec::SmallVec;
+
+/// Where an input value comes from.
+#[derive(Clone)]
+pub(crate) enum Origin {
+    /// An operand of the launch.
+    Operand(usize),
+    /// The same element everywhere.
+    Constant(Element),
+}
+
+/// A conversion to another type.
+#[derive(Clone)]
+pub(crate) struct Cast {
+    /// The converting loop.
+    pub(crate) kernel: Loop,
+    /// Element size after it (inputs) or before it (outputs), in bytes.
+    pub(crate) item_bytes: usize,
+}
+
+/// An input value and the conversion it goes through first.
+#[derive(Clone)]
+pub(crate) struct Source {
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+    /// Element size as stored, in bytes.
+    pub(crate) item_bytes: usize,
+    /// Conversion before use.
+    pub(crate) cast: Option<Cast>,
+}
+
+/// An operand that is written, and the conversion before it is.
+#[derive(Clone)]
+pub(crate) struct Sink {
+    /// The operand.
+    pub(crate) operand: usize,
+    /// Conversion from the loop's type.
+    pub(crate) cast: Option<Cast>,
+}
+
+/// A task of a [`legate_runtime::Work::Whole`] launch: gets the address of each operand's field.
+pub(crate) type WholeTask = Arc<dyn Fn(&[usize], &dyn Parallel) + Send + Sync>;
+
+/// What is computed.
+#[derive(Clone)]
+pub(crate) enum Task {
+    /// `outputs = kernel(inputs)`; where the mask (a source of booleans) is false, outputs keep what they hold.
+    Map {
+        /// The inner loop.
+        kernel: Loop,
+        /// Values read.
+        inputs: SmallVec<[Source; 3]>,
+        /// Operands written.
+        outputs: SmallVec<[Sink; 1]>,
+        /// Where to write.
+        mask: Option<Source>,
+    },
+    /// `start + i * delta`.
+    Index {
+        /// Type of the values.
+        number: Number,
+        /// First value.
+        start: Element,
+        /// Step.
+        delta: Element,
+        /// Operand written.
+        output: usize,
+    },
+    /// Trailing axes, or everything, to one element.
+    Reduce {
+        /// How.
+        reducer: Reducer,
+        /// From what.
+        seed: Seed,
+        /// Values read.
+        input: Source,
+        /// Operand written.
+        output: usize,
+        /// Size of a result element in bytes.
+        result_bytes: usize,
+    },
+    /// Leading axes, in order, element by element.
+    Accumulate {
+        /// The binary loop.
+        kernel: Loop,
+        /// From what.
+        seed: Seed,
+        /// Values read.
+        input: Source,
+        /// Operand written.
+        output: usize,
+    },
+    /// In its own way.
+    Whole(WholeTask),
+}

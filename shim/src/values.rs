@@ -1,0 +1,275 @@
+//! Values: what an operand of an operation is to a launch - a constant element, or a view of a field.
+//!
+//! Host operands are taken in here: one element becomes a constant, a small array is copied (a snapshot: what the user
+//! does to it later must not change the result), a large one is lent for the length of the call, which then must wait.
+
+use legate_kernels::program::Element;
+use legate_runtime::view::{Axes, View};
+use legate_runtime::{Operand, Privilege};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+
+use crate::array::{DeferredArray, Shape, deferred};
+use crate::dtypes::{Native, element};
+use crate::host;
+use crate::memory;
+use crate::numpy_api;
+use crate::state::Shim;
+use crate::storage::Storage;
+
+/// Host operands of at most this many bytes are copied; larger ones make the operation finish at its line.
+const SNAPSHOT_BYTES: usize = 1 << 20;
+
+/// How an operand takes part in type resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// An array or NumPy scalar with the dtype at this address.
+    Strong(usize),
+    /// A Python int.
+    Int,
+    /// A Python float.
+    Float,
+    /// A Python complex.
+    Complex,
+}
+
+/// An operand before it becomes part of a launch.
+pub(crate) enum Value<'py> {
+    /// A Python number, typed by the other operands.
+    Weak(Bound<'py, PyAny>),
+    /// One element with its dtype; `axes` is the number of axes it has (a `(1, 1)` array has two).
+    Constant {
+        /// The element.
+        element: Element,
+        /// Its dtype.
+        native: Native,
+        /// Number of axes, all of length 1.
+        axes: usize,
+    },
+    /// A view of a field.
+    Array {
+        /// Keeps the field.
+        storage: Py<Storage>,
+        /// The view.
+        shape: Shape,
+        /// Its dtype.
+        native: Native,
+        /// Whether the field's memory is only lent: the operation must finish before it returns.
+        lent: bool,
+    },
+}
+
+impl<'py> Value<'py> {
+    /// Takes in an operand; `None` when it is nothing that is computed natively.
+    pub(crate) fn of(shim: &Shim, object: &Bound<'py, PyAny>) -> PyResult<Option<(Kind, Value<'py>)>> {
+        let py = object.py();
+        if let Some(array) = deferred(object) {
+            return Ok(Value::of_deferred(py, shim, array));
+        }
+        if object.is_exact_instance_of::<PyFloat>() {
+            return Ok(Some((Kind::Float, Value::Weak(object.clone()))));
+        }
+        if object.is_exact_instance_of::<PyInt>() {
+            return Ok(Some((Kind::Int, Value::Weak(object.clone()))));
+        }
+        if object.is_exact_instance_of::<PyComplex>() {
+            return Ok(Some((Kind::Complex, Value::Weak(object.clone()))));
+        }
+        if object.is_exact_instance_of::<PyBool>() || numpy_api::is_scalar(object) {
+            let array = shim.host(py, "asarray")?.call1((object,))?;
+            return Value::of_host(shim, &array);
+        }
+        if numpy_api::is_exact_array(object) {
+            return Value::of_host(shim, object);
+        }
+        Ok(None)
+    }
+
+    /// A deferred array's view.
+    pub(crate) fn of_deferred(
+        py: Python<'py>,
+        shim: &Shim,
+        array: &Bound<'py, DeferredArray>,
+    ) -> Option<(Kind, Value<'py>)> {
+        let shape = array.get().describe(py);
+        let native = shim.dtypes.at(shape.descr)?;
+        let kind = Kind::Strong(shape.descr);
+        Some((kind, Value::Array { storage: array.get().storage(py), shape, native, lent: false }))
+    }
+
+    /// A host array, taken in.
+    fn of_host(shim: &Shim, array: &Bound<'py, PyAny>) -> PyResult<Option<(Kind, Value<'py>)>> {
+        let py = array.py();
+        let address = numpy_api::descr_address(array);
+        let Some(native) = shim.dtypes.at(address) else { return Ok(None) };
+        let geometry = numpy_api::geometry(array);
+        let kind = Kind::Strong(address);
+        if geometry.size() == 1 {
+            let element = element(&memory::bytes_at(geometry.data, native.item_bytes));
+            return Ok(Some((kind, Value::Constant { element, native, axes: geometry.shape.len() })));
+        }
+        if geometry.size() == 0 {
+            return Ok(None);
+        }
+        let small = geometry.size() * native.item_bytes <= SNAPSHOT_BYTES;
+        let taken = if small {
+            let copy = array.call_method1("copy", ("K",))?;
+            host::over_memory(shim, &copy)?
+        } else {
+            host::over_memory(shim, array)?
+        };
+        let shape = taken.get().describe(py);
+        Ok(Some((kind, Value::Array { storage: taken.get().storage(py), shape, native, lent: !small })))
+    }
+
+    /// Lengths of the value's axes.
+    pub(crate) fn shape(&self) -> Axes<usize> {
+        match self {
+            Value::Weak(_) => Axes::new(),
+            Value::Constant { axes, .. } => (0..*axes).map(|_| 1).collect(),
+            Value::Array { shape, .. } => shape.shape.clone(),
+        }
+    }
+
+    /// Byte strides along the axes of a result of `shape`, which the value broadcasts to.
+    pub(crate) fn strides_for(&self, shape: &[usize]) -> Axes<isize> {
+        match self {
+            Value::Weak(_) | Value::Constant { .. } => shape.iter().map(|_| 0).collect(),
+            Value::Array { shape: own, .. } => {
+                let missing = shape.len() - own.shape.len();
+                let stride = |axis: usize| match axis.checked_sub(missing) {
+                    Some(axis) if own.shape[axis] != 1 => own.strides[axis],
+                    Some(_) | None => 0,
+                };
+                (0..shape.len()).map(stride).collect()
+            }
+        }
+    }
+
+    /// Whether using the value obliges to finish at this line.
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self, Value::Array { lent: true, .. })
+    }
+}
+
+/// The shape that shapes broadcast to; `None` when they do not.
+pub(crate) fn broadcast(shapes: &[Axes<usize>]) -> Option<Axes<usize>> {
+    let axes = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let mut result: Axes<usize> = (0..axes).map(|_| 1).collect();
+    for shape in shapes {
+        let missing = axes - shape.len();
+        for (axis, length) in shape.iter().enumerate() {
+            let known = &mut result[missing + axis];
+            if *known == 1 {
+                *known = *length;
+            } else if *length != 1 && *length != *known {
+                return None;
+            }
+        }
+    }
+    Some(result)
+}
+
+/// The order in which a launch walks a result's axes: longest stride of the written view first, axes of length 1 left
+/// out, and the axes along which the written view goes backwards.
+pub(crate) struct Walk {
+    axes: Axes<usize>,
+    backwards: Axes<bool>,
+    shape: Axes<usize>,
+}
+
+impl Walk {
+    /// The walk of a written view.
+    pub(crate) fn of(shape: &[usize], strides: &[isize]) -> Walk {
+        let mut axes: Axes<usize> = (0..shape.len()).filter(|axis| shape[*axis] != 1).collect();
+        axes.sort_by_key(|axis| std::cmp::Reverse(strides[*axis].unsigned_abs()));
+        let backwards = axes.iter().map(|axis| strides[*axis] < 0).collect();
+        Walk { axes, backwards, shape: shape.iter().copied().collect() }
+    }
+
+    /// A walk with the axes in a given order, none backwards.
+    pub(crate) fn in_order(shape: &[usize], axes: Axes<usize>) -> Walk {
+        let backwards = axes.iter().map(|_| false).collect();
+        Walk { axes, backwards, shape: shape.iter().copied().collect() }
+    }
+
+    /// Lengths of the launch's axes.
+    pub(crate) fn domain(&self) -> Axes<usize> {
+        self.axes.iter().map(|axis| self.shape[*axis]).collect()
+    }
+
+    /// A view with these strides over the result's axes, along the walk.
+    pub(crate) fn view(&self, offset: isize, strides: &[isize], item_bytes: usize) -> View {
+        let mut start = offset;
+        let mut along = Axes::new();
+        for (axis, backwards) in self.axes.iter().zip(&self.backwards) {
+            let stride = strides[*axis];
+            if *backwards {
+                start += (self.shape[*axis] as isize - 1) * stride;
+                along.push(-stride);
+            } else {
+                along.push(stride);
+            }
+        }
+        View { offset: start, strides: along, item_bytes }
+    }
+
+    /// An operand of a launch.
+    pub(crate) fn operand(
+        &self,
+        storage: &Py<Storage>,
+        offset: isize,
+        strides: &[isize],
+        item_bytes: usize,
+        privilege: Privilege,
+    ) -> Operand {
+        Operand { field: storage.get().field().clone(), view: self.view(offset, strides, item_bytes), privilege }
+    }
+}
+
+/// Byte strides of a fresh result in the order that NumPy's iterator gives it ("K"): axes sorted by the operands'
+/// strides, the first operand that tells two axes apart deciding.
+pub(crate) fn fresh_strides(shape: &[usize], operands: &[Axes<isize>], item_bytes: usize) -> Axes<isize> {
+    let axes = shape.len();
+    let stride = |operand: &Axes<isize>, axis: usize| if shape[axis] == 1 { 0 } else { operand[axis].unsigned_abs() };
+    // Innermost first, as NumPy keeps them; insertion sort with NumPy's treatment of ties and zero strides.
+    let mut order: Axes<usize> = (0..axes).rev().collect();
+    for start in 1..axes {
+        let moving = order[start];
+        let mut target = start;
+        for position in (0..start).rev() {
+            let other = order[position];
+            let mut ambiguous = true;
+            let mut should_swap = false;
+            for operand in operands {
+                let (mine, theirs) = (stride(operand, moving), stride(operand, other));
+                if mine != 0 && theirs != 0 {
+                    if theirs <= mine {
+                        should_swap = false;
+                    } else if ambiguous {
+                        should_swap = true;
+                    }
+                    ambiguous = false;
+                }
+            }
+            if !ambiguous {
+                if should_swap {
+                    target = position;
+                } else {
+                    break;
+                }
+            }
+        }
+        if target != start {
+            let axis = order.remove(start);
+            order.insert(target, axis);
+        }
+    }
+    let mut strides: Axes<isize> = (0..axes).map(|_| 0).collect();
+    let mut next = item_bytes as isize;
+    for axis in order {
+        strides[axis] = next;
+        next *= shape[axis] as isize;
+    }
+    strides
+}
