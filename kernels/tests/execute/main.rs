@@ -32,7 +32,7 @@ fn tiles(random: &mut Random, program: &Program, count: usize) -> Vec<Tile> {
 fn check(seed: u64, make: impl Fn(&mut Random) -> Case) {
     let mut random = Random::new(seed);
     let mut scratch = Scratch::new();
-    for number in 0..200 {
+    for number in 0..300 {
         let case = make(&mut random);
         let text = case.program.to_string();
         let (expected, expected_totals) = interpret(&case);

@@ -280,9 +280,10 @@ fn reducer(random: &mut Random) -> (Reducer, Seed) {
 
 /// Like a softmax: a value, its reduction, and both again in a later pass.
 pub(crate) fn softmax(random: &mut Random, long: bool) -> Case {
-    let (rows, mut inner) = shape(random, long);
+    let (mut rows, mut inner) = shape(random, long);
     if inner.is_empty() {
         inner.push(1 + random.below(300));
+        rows = rows.min(30);
     }
     let axes = 1 + random.below(inner.len());
     let kept = inner.len() - axes;
@@ -341,9 +342,10 @@ pub(crate) fn totals(random: &mut Random) -> Case {
 /// Sums over the rows or over a middle axis.
 pub(crate) fn accumulation(random: &mut Random) -> Case {
     let long = random.chance(50);
-    let (rows, mut inner) = shape(random, long);
+    let (mut rows, mut inner) = shape(random, long);
     if inner.is_empty() {
         inner.push(1 + random.below(100));
+        rows = rows.min(100);
     }
     let over_rows = inner.len() < 2 || random.chance(50);
     let axes = inner.len() + 1;
