@@ -205,6 +205,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.add_function(function)?;
     }
+    crate::ops::random::register(module)?;
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;

@@ -1,4 +1,5 @@
 //! Operations with launches of their own, a room each.
 
 pub(crate) mod create;
+pub(crate) mod random;
 pub(crate) mod reduce;
