@@ -5,6 +5,7 @@ stage at hand, with small, empty, 0-d and strided ones beside them. Expected num
 """
 import functools
 import os
+import re
 import warnings
 
 import numpy as host
@@ -28,8 +29,8 @@ n = np.where(i % 5 == 0, np.nan, a)
 x = np.where(i % 4 == 0, -0.0, np.where(i % 4 == 1, np.inf, a))
 t = (i + 40).astype('m8[s]')
 d = np.arange({r} * {c}).astype('M8[D]').reshape({r}, {c})
-w = np.random.default_rng(5).normal(size=({r}, {c}))
-q = np.random.default_rng(6).integers(0, 9, size=(3, {r}, 4))
+w = np.array(host.random.default_rng(5).normal(size=({r}, {c})))
+q = np.array(host.random.default_rng(6).integers(0, 9, size=(3, {r}, 4)))
 e = np.zeros((0, {c}))
 z = np.array(3.5)
 p = np.arange(12.0).reshape(3, 4)
@@ -75,16 +76,17 @@ def outcome(module, text: str, setup: str):
                 exec(compile(text, "text", "exec"), values)
         except Exception as raised:  # noqa: BLE001 - any exception is a result to compare
             error = f"{type(raised).__name__}: {raised}"
-    return values, error, sorted((item.category.__name__, str(item.message), item.lineno) for item in caught)
+    return values, error, sorted((item.category.__name__, str(item.message), item.lineno if item.filename == "text" else 0) for item in caught)
 
 
 def check(text: str, setup: str = "", warned: bool = False) -> None:
-    """Asserts that both worlds agree about the text: its result or exception, and every operand afterwards."""
+    """Asserts that both worlds agree about the text: its result or exception, and its operands afterwards."""
     oracle, oracle_error, oracle_warnings = outcome(host, text, setup)
     ours, our_error, our_warnings = outcome(candidate(), text, setup)
     assert our_error == oracle_error, f"{text}: raised {our_error}, not {oracle_error}"
+    named = {"result", "s", *re.findall(r"\b[a-z]\b", text + setup)}
     for name in sorted(oracle, key=lambda name: name != "result"):
-        if name not in ("np", "host") and not name.startswith("__"):
+        if name in named:
             found = difference(oracle[name], ours.get(name))
             assert found is None, f"{text}: {name}: {found}"
     if warned:

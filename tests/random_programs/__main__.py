@@ -23,11 +23,18 @@ def main():
     parser.add_argument("--stage", choices=STAGES, default="tiny")
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--length", type=int, default=14)
+    parser.add_argument("--all", action="store_true", help="print every failing program, not one of each kind")
     parser.add_argument("--self", action="store_true", help="NumPy against itself: nothing may differ")
     options = parser.parse_args()
     env = {**STAGES[options.stage], **({"SUITE_SELF": "1"} if options.self else {})}
-    began = time.monotonic()
-    failures = campaign(range(options.seed, options.seed + options.count), env, options.scale, options.length, show)
+    began, kinds = time.monotonic(), set()
+
+    def report(failure):
+        if options.all or failure.kind not in kinds:
+            show(failure)
+        kinds.add(failure.kind)
+
+    failures = campaign(range(options.seed, options.seed + options.count), env, options.scale, options.length, report)
     kinds = collections.Counter(failure.kind for failure in failures)
     for kind, count in kinds.most_common(40):
         print(f"{count:5} {kind}")
