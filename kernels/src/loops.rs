@@ -62,8 +62,7 @@ pub fn byteswap(bytes: usize) -> Loop {
 
 /// `output = input` converted as NumPy's `astype` does.
 pub fn cast(from: Number, to: Number) -> Option<Loop> {
-    let function = cast::function(from, to)?;
-    Some(own(function, format!("cast {}->{}", from.code(), to.code()), 0))
+    Some(own(cast::function(from, to), format!("cast {}->{}", from.code(), to.code()), from.bytes()))
 }
 
 /// `output = condition ? a : b`; the condition is one byte, the others are elements of `bytes` bytes.

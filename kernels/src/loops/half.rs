@@ -1,5 +1,7 @@
 //! IEEE half precision as bits: conversions with NumPy's rounding and floating-point events.
 
+use std::hint::black_box;
+
 /// The single of this half's value (exact; a signalling NaN stays as it is).
 #[inline]
 pub fn to_f32(half: u16) -> f32 {
@@ -16,6 +18,43 @@ pub fn to_f32(half: u16) -> f32 {
         31 => sign | 0x7f80_0000 | (fraction << 13),
         _ => sign | ((exponent + 112) << 23) | (fraction << 13),
     })
+}
+
+/// The double of this half's value (exact; a signalling NaN stays as it is).
+#[inline]
+pub fn to_f64(half: u16) -> f64 {
+    if half & 0x7c00 == 0x7c00 {
+        // Infinity or NaN: a conversion by the processor would quieten it.
+        return f64::from_bits((u64::from(half & 0x8000) << 48) | (0x7ff << 52) | (u64::from(half & 0x3ff) << 42));
+    }
+    f64::from(to_f32(half))
+}
+
+/// As [`from_f32`], raising overflow and underflow as NumPy does.
+#[inline]
+pub fn round_f32(single: f32) -> u16 {
+    let half = from_f32(single);
+    raise(half, single.is_finite(), || to_f32(half) != single);
+    half
+}
+
+/// As [`from_f64`], raising overflow and underflow as NumPy does.
+#[inline]
+pub fn round_f64(double: f64) -> u16 {
+    let half = from_f64(double);
+    raise(half, double.is_finite(), || f64::from(to_f32(half)) != double);
+    half
+}
+
+/// Raises overflow for an infinity from a finite value, underflow for a subnormal that is not exact.
+#[inline]
+fn raise(half: u16, was_finite: bool, is_inexact: impl Fn() -> bool) {
+    let magnitude = half & 0x7fff;
+    if magnitude == 0x7c00 && was_finite {
+        black_box(black_box(f32::MAX) * 2.0);
+    } else if magnitude < 0x400 && was_finite && is_inexact() {
+        black_box(black_box(f32::MIN_POSITIVE) * f32::MIN_POSITIVE);
+    }
 }
 
 /// The half nearest to this single, ties to even.
