@@ -240,6 +240,9 @@ fn twin(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let Some(namespace) = REPLACED.namespace.get(py) else { return module };
     // SAFETY: a new reference that the import gave.
     let module = unsafe { Bound::from_owned_ptr(py, module) };
+    if is_half_imported(py) {
+        return module.into_ptr();
+    }
     match namespace.bind(py).call1((module,)) {
         Ok(twin) => twin.into_ptr(),
         Err(error) => {
@@ -247,6 +250,15 @@ fn twin(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
             null_mut()
         }
     }
+}
+
+/// Is NumPy still importing itself? What it imports on the way is its own business, whoever seems to ask.
+fn is_half_imported(py: Python<'_>) -> bool {
+    let initializing = || -> PyResult<bool> {
+        let host = py.import("sys")?.getattr("modules")?.get_item("numpy")?;
+        host.getattr("__spec__")?.getattr("_initializing")?.is_truthy()
+    };
+    initializing().unwrap_or(false)
 }
 
 const IMPORT_PARAMETERS: [&CStr; 5] = [c"name", c"globals", c"locals", c"fromlist", c"level"];

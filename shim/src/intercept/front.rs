@@ -188,11 +188,12 @@ impl Call {
     }
 }
 
-/// A whole number, or `None` for what is none (no exception is left set); numbers beyond the machine's are clipped.
+/// A whole number, or `None` for what is none (NumPy takes no bool for one; no exception is left set); numbers beyond the machine's
+/// are clipped.
 fn whole(value: Object) -> Option<isize> {
     // SAFETY: a live object.
     unsafe {
-        if value.is_null() || ffi::PyIndex_Check(value) == 0 {
+        if value.is_null() || ffi::PyIndex_Check(value) == 0 || ffi::PyBool_Check(value) != 0 {
             return None;
         }
         let number = ffi::PyNumber_AsSsize_t(value, null_mut());
