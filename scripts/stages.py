@@ -17,6 +17,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
+RANDOM = [sys.executable, "-m", "tests.random_programs"]
 CRATES = ["-p", "legate-launcher", "-p", "legate-runtime", "-p", "legate-kernels"]
 
 
@@ -34,9 +35,11 @@ class Stage:
 STAGES = [
     Stage("format", ["cargo", "fmt", "--check"], "check", 60),
     Stage("lints", ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], "check", 600),
-    Stage("docs", ["cargo", "doc", "--quiet", "--no-deps", "--workspace"], "check", 300, {"RUSTDOCFLAGS": "-D warnings"}),
+    Stage("docs", ["cargo", "doc", "--quiet", "--no-deps", "--workspace", "--document-private-items"], "check", 300,
+          {"RUSTDOCFLAGS": "-D warnings"}),
     Stage("house", [*PYTEST, "tests/house"], "check", 60),
-    Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900),
+    # Optimised, since the tests go through millions of elements, but with overflow checks and assertions.
+    Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
     Stage("launcher", [*PYTEST, "tests/launcher"], "check", 300),
     Stage("arrays, tiny tiles", [*PYTEST, "tests/numpy", "--stage", "tiny"], "check", 600),
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
@@ -44,7 +47,9 @@ STAGES = [
     Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
     Stage("programs and cases", [*PYTEST, "tests/test_programs.py", "tests/test_cases.py"], "quick", 900),
     Stage("second Python and NumPy", ["scripts/second-python"], "all", 600),
-    Stage("random programs", [sys.executable, "-m", "tests.random_programs"], "all", 600),
+    Stage("random programs, tiny tiles", [*RANDOM, "--stage", "tiny", "--count", "400"], "all", 600),
+    Stage("random programs, not fused", [*RANDOM, "--stage", "unfused", "--count", "200", "--seed", "1001"], "all", 600),
+    Stage("random programs, narrow window", [*RANDOM, "--stage", "narrow", "--count", "200", "--seed", "2001"], "all", 600),
     Stage("NumPy's tests, as users run", ["tests/numpy_suite/run", "--subset", "4"], "all", 900),
     Stage("NumPy's tests, forced", ["tests/numpy_suite/run", "--forced", "--subset", "4"], "all", 900),
 ]
@@ -54,6 +59,7 @@ SETS = ("check", "quick", "all")
 COUNTS = {
     "cargo": re.compile(r"^test result: .*?(?P<passed>\d+) passed; (?P<failed>\d+) failed"),
     "pytest": re.compile(r"^(?=.* in [\d.]+s)(?:.*?(?P<failed>\d+) failed)?(?:.*?(?P<passed>\d+) passed)?(?:.*?(?P<errors>\d+) error)?"),
+    "random_programs": re.compile(r"^(?P<passed>\d+) of (?P<total>\d+) programs alike"),
     "numpy_suite": re.compile(r"^\w+: (?P<passed>\d+) of \d+ cases.*; (?P<failed>\d+) functions fail outside"),
 }
 
@@ -66,7 +72,8 @@ def counts(lines, code):
             if found := pattern.match(line):
                 groups = found.groupdict()
                 passed += int(groups["passed"] or 0)
-                failed += int(groups["failed"] or 0) + int(groups.get("errors") or 0)
+                total = int(groups.get("total") or 0)
+                failed += int(groups.get("failed") or 0) + int(groups.get("errors") or 0) + max(total - int(groups["passed"] or 0), 0)
     if code != 0:
         return passed, max(failed, 1)
     return max(passed, 1), failed
