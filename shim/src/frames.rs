@@ -28,6 +28,7 @@ struct Functions {
     get_frame: unsafe extern "C" fn() -> Object,
     frame_line: unsafe extern "C" fn(Object) -> c_int,
     frame_code: unsafe extern "C" fn(Object) -> Object,
+    frame_instruction: unsafe extern "C" fn(Object) -> c_int,
     context_get: unsafe extern "C" fn(Object, Object, *mut Object) -> c_int,
 }
 
@@ -47,6 +48,9 @@ fn functions() -> &'static Functions {
             get_frame: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetFrame")),
             frame_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(c"PyFrame_GetLineNumber")),
             frame_code: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> Object>(symbol(c"PyFrame_GetCode")),
+            frame_instruction: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(
+                c"PyFrame_GetLasti",
+            )),
             context_get: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object, Object, *mut Object) -> c_int>(symbol(
                 c"PyContextVar_Get",
             )),
@@ -68,6 +72,21 @@ pub(crate) fn place(py: Python<'_>) -> Option<Place> {
         let code = Bound::from_owned_ptr_or_opt(py, (functions.frame_code)(frame))?;
         let file = code.getattr(pyo3::intern!(py, "co_filename")).ok()?;
         Some(Place { globals: globals.unbind(), file: file.unbind(), line })
+    }
+}
+
+/// The code that runs in the innermost frame, and the byte position of its current instruction.
+pub(crate) fn instruction(py: Python<'_>) -> Option<(Bound<'_, PyAny>, usize)> {
+    let functions = functions();
+    // SAFETY: the GIL is held; `get_frame` lends a reference, `frame_code` gives one.
+    unsafe {
+        let frame = (functions.get_frame)();
+        if frame.is_null() {
+            return None;
+        }
+        let position = (functions.frame_instruction)(frame);
+        let code = Bound::from_owned_ptr_or_opt(py, (functions.frame_code)(frame))?;
+        Some((code, usize::try_from(position).ok()?))
     }
 }
 

@@ -135,6 +135,10 @@ fn assign<'py>(
     };
     let view = DeferredArray::of_phantom(view, None)?;
     let shape = view.get().describe(py);
+    if deferred(value).is_some_and(|value| is_same_view(py, value, &view)) && shape.is_writeable() {
+        // `a[1:] += b` ends by assigning the view to itself.
+        return Ok(true);
+    }
     if !shape.is_writeable() || shape.size() == 0 {
         return Ok(false);
     }
@@ -144,6 +148,16 @@ fn assign<'py>(
         return Ok(true);
     }
     fill(py, shim, &view, value)
+}
+
+/// Whether two arrays are the same elements of the same field, seen the same way.
+fn is_same_view(py: Python<'_>, left: &Bound<'_, DeferredArray>, right: &Bound<'_, DeferredArray>) -> bool {
+    let (one, other) = (left.get().describe(py), right.get().describe(py));
+    left.get().storage(py).is(&right.get().storage(py))
+        && one.offset == other.offset
+        && one.shape == other.shape
+        && one.strides == other.strides
+        && one.descr == other.descr
 }
 
 /// Fills a deferred array from a value that broadcasts to it, as assignment does; `false` when the host must do it.

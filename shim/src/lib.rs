@@ -10,6 +10,7 @@ mod convert;
 mod dtypes;
 mod events;
 mod frames;
+mod hook;
 mod host;
 mod index;
 mod intercept;

@@ -67,6 +67,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         let settings = PENDING.get().cloned().unwrap_or_else(Settings::from_environment);
         let numpy = py.import("numpy")?;
         crate::numpy_api::connect(&numpy)?;
+        crate::hook::install(&numpy, settings.min_chunk)?;
         let mapper = Mapper {
             cpus: settings.cpus,
             processors: settings.processors,

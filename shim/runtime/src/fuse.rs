@@ -110,11 +110,22 @@ pub fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
                 Err(reason) => reason,
             },
         };
-        if let Some(full) = draft.take() {
+        let mut fresh = Draft::new();
+        if let Some(mut full) = draft.take() {
+            if enabled {
+                fresh = full.give_up_tail(&launch);
+            }
             groups.push(full.close(refusal));
         }
-        let mut fresh = Draft::new();
-        fresh.add(launch, Admission::default());
+        let admission = if fresh.members.is_empty() { Ok(Admission::default()) } else { fresh.admit(&launch) };
+        match admission {
+            Ok(admission) => fresh.add(launch, admission),
+            Err(reason) => {
+                groups.push(fresh.close(reason));
+                fresh = Draft::new();
+                fresh.add(launch, Admission::default());
+            }
+        }
         draft = Some(fresh);
     }
     if let Some(full) = draft {
@@ -134,6 +145,65 @@ struct Admission {
 impl<T> Draft<T> {
     fn new() -> Draft<T> {
         Draft { members: Vec::new(), touches: HashMap::new(), renamed: HashMap::new(), accumulates: false, passes: 1 }
+    }
+
+    /// Takes off the last members whose results the refused launch works on, when they can lead the group that it starts:
+    /// what they make is then still in cache for it. Returns the new group's first members.
+    fn give_up_tail(&mut self, refused: &Launch<T>) -> Draft<T> {
+        let mut wanted: Vec<u64> = refused.operands.iter().map(|operand| operand.field.number()).collect();
+        let mut start = self.members.len();
+        while start > 1 {
+            let launch = &self.members[start - 1].launch;
+            let makes_wanted = launch.work == Work::Map
+                && launch.operands.iter().all(|o| !o.privilege.writes() || wanted.contains(&o.field.number()))
+                && launch.operands.iter().all(|o| !self.renamed.contains_key(&o.field.number()));
+            if !makes_wanted {
+                break;
+            }
+            wanted.extend(launch.operands.iter().map(|operand| operand.field.number()));
+            start -= 1;
+        }
+        let mut tail: Vec<Launch<T>> = self.members.split_off(start).into_iter().map(|member| member.launch).collect();
+        if tail.is_empty() {
+            return Draft::new();
+        }
+        let mut kept: Vec<Launch<T>> = std::mem::take(&mut self.members).into_iter().map(|member| member.launch).collect();
+        // The tail must hold together and the refused launch fit behind it; what does not stays where it was.
+        let led = loop {
+            if tail.is_empty() {
+                break Draft::new();
+            }
+            match Draft::build(tail) {
+                Ok(led) if led.admit(refused).is_ok() => break led,
+                Ok(led) => tail = led.members.into_iter().map(|member| member.launch).collect(),
+                Err(launches) => tail = launches,
+            }
+            kept.push(tail.remove(0));
+        };
+        // A group's beginning fits together as it did before, so nothing comes back.
+        if let Ok(shortened) = Draft::build(kept) {
+            *self = shortened;
+        }
+        led
+    }
+
+    /// A draft of these launches in this order, or the launches if they do not fit together.
+    fn build(launches: Vec<Launch<T>>) -> Result<Draft<T>, Vec<Launch<T>>> {
+        let mut draft = Draft::new();
+        let mut rest = launches.into_iter();
+        while let Some(launch) = rest.next() {
+            let admission = if draft.members.is_empty() { Ok(Admission::default()) } else { draft.admit(&launch) };
+            match admission {
+                Ok(admission) => draft.add(launch, admission),
+                Err(_) => {
+                    let mut all: Vec<Launch<T>> = draft.members.into_iter().map(|member| member.launch).collect();
+                    all.push(launch);
+                    all.extend(rest);
+                    return Err(all);
+                }
+            }
+        }
+        Ok(draft)
     }
 
     fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {

@@ -1,0 +1,192 @@
+//! The hook on ufuncs: a small-operand call whose result is large becomes deferred.
+//!
+//! `x[:, None] + y` on host arrays must not build a giant host array. Every ufunc object has a `vectorcall` pointer that
+//! calls and array operators go through; ours looks at the sizes first (a few nanoseconds) and passes the call on unless all
+//! operands are host arrays or numbers, the result is large, and user code is at that very operation: its running
+//! instruction is an operator, or a call in code that names the ufunc. Compiled library code has no frame of its own, so it
+//! keeps the host's results.
+#![expect(unsafe_code, reason = "replaces the vectorcall pointer of NumPy's ufunc objects")]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict};
+use smallvec::SmallVec;
+
+use crate::frames;
+use crate::intercept;
+use crate::numpy_api;
+use crate::operators::{self, Outcome};
+use crate::state;
+
+type Object = *mut ffi::PyObject;
+type Vectorcall = unsafe extern "C" fn(Object, *const Object, usize, Object) -> Object;
+
+/// Byte offset of `tp_vectorcall_offset` in a type object (the same in every CPython since 3.8).
+const VECTORCALL_OFFSET_FIELD: usize = 56;
+/// Marks that the caller left room before the arguments (`PY_VECTORCALL_ARGUMENTS_OFFSET`).
+const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
+
+/// NumPy's own pointer, the same for all ufuncs.
+static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
+/// Smallest size of a result that is deferred.
+static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Puts the hook on every ufunc of a module.
+pub(crate) fn install(module: &Bound<'_, PyModule>, large: usize) -> PyResult<()> {
+    LARGE.store(large, Ordering::Relaxed);
+    let class = module.getattr("ufunc")?;
+    // SAFETY: the field has been at this offset in every CPython since 3.8; for NumPy's ufunc type it is where ufunc objects
+    // keep their vectorcall pointer.
+    let offset = unsafe { *class.as_ptr().byte_add(VECTORCALL_OFFSET_FIELD).cast::<isize>() };
+    if offset <= 0 {
+        return Ok(());
+    }
+    for (_, value) in module.dict().iter() {
+        if !value.is_exact_instance(&class) || value.getattr("nout")?.extract::<usize>()? != 1 {
+            continue;
+        }
+        if !value.getattr("signature")?.is_none() {
+            continue;
+        }
+        // SAFETY: `value` is a ufunc, so a vectorcall pointer is at `offset`; the GIL is held while it is replaced, by a
+        // function of the same type that lives as long as the process.
+        unsafe {
+            let slot = value.as_ptr().byte_offset(offset).cast::<usize>();
+            if *slot == 0 || *slot == hooked as *const () as usize {
+                continue;
+            }
+            let before = ORIGINAL.load(Ordering::Relaxed);
+            if before != 0 && before != *slot {
+                continue;
+            }
+            ORIGINAL.store(*slot, Ordering::Relaxed);
+            *slot = hooked as *const () as usize;
+        }
+    }
+    Ok(())
+}
+
+/// The replaced vectorcall.
+///
+/// # Safety
+/// Called by CPython or NumPy under the vectorcall convention, with the GIL.
+unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, names: Object) -> Object {
+    let count = flagged & !ARGUMENTS_OFFSET;
+    // SAFETY: the convention gives `count` live positional arguments.
+    let arguments = unsafe { std::slice::from_raw_parts(args, count) };
+    if names.is_null() && (1..=2).contains(&count) {
+        // SAFETY: as above.
+        if let Some(result) = unsafe { outgrown(ufunc, arguments) } {
+            return result;
+        }
+    }
+    // SAFETY: ORIGINAL was stored before any ufunc got this function, and is NumPy's own vectorcall.
+    unsafe {
+        let original = std::mem::transmute::<usize, Vectorcall>(ORIGINAL.load(Ordering::Relaxed));
+        original(ufunc, args, flagged, names)
+    }
+}
+
+/// The deferred result of a call whose result is large; `None` when NumPy is to do it.
+///
+/// # Safety
+/// The GIL is held and the objects are live.
+unsafe fn outgrown(ufunc: Object, arguments: &[Object]) -> Option<Object> {
+    let large = LARGE.load(Ordering::Relaxed);
+    // SAFETY: the GIL is held (vectorcall convention).
+    let py = unsafe { Python::assume_attached() };
+    let mut most = 1usize;
+    for argument in arguments {
+        // SAFETY: live objects.
+        let argument = unsafe { Bound::ref_from_ptr(py, argument) };
+        if numpy_api::is_exact_array(argument) {
+            most = most.saturating_mul(numpy_api::geometry(argument).size());
+        }
+    }
+    if most < large {
+        return None;
+    }
+    let mut operands: SmallVec<[&Bound<'_, PyAny>; 2]> = SmallVec::new();
+    for argument in arguments {
+        // SAFETY: live objects.
+        operands.push(unsafe { Bound::ref_from_ptr(py, argument) });
+    }
+    // SAFETY: a live object.
+    let ufunc = unsafe { Bound::ref_from_ptr(py, &ufunc) };
+    match deferred_result(py, ufunc, &operands, large) {
+        Ok(Some(result)) => Some(result.into_ptr()),
+        Ok(None) => None,
+        Err(error) => {
+            error.restore(py);
+            Some(std::ptr::null_mut())
+        }
+    }
+}
+
+fn deferred_result<'py>(
+    py: Python<'py>,
+    ufunc: &Bound<'py, PyAny>,
+    operands: &[&Bound<'py, PyAny>],
+    large: usize,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if ufunc.getattr("nin")?.extract::<usize>()? != operands.len() {
+        return Ok(None);
+    }
+    let mut size = 1usize;
+    let axes = operands.iter().filter(|o| numpy_api::is_exact_array(o)).map(|o| numpy_api::geometry(o).shape.len()).max();
+    for axis in 1..=axes.unwrap_or(0) {
+        let mut length = 1;
+        for operand in operands.iter().filter(|o| numpy_api::is_exact_array(o)) {
+            let shape = numpy_api::geometry(operand).shape;
+            if let Some(position) = shape.len().checked_sub(axis) {
+                length = length.max(shape[position] as usize);
+            }
+        }
+        size = size.saturating_mul(length);
+    }
+    if size < large || !is_at(py, ufunc)? {
+        return Ok(None);
+    }
+    match operators::apply(py, state::shim(py)?, ufunc, operands, None, None)? {
+        Outcome::Done(result) => Ok(Some(result)),
+        Outcome::Host { .. } => Ok(None),
+    }
+}
+
+/// Whether user code is at this very operation.
+fn is_at(py: Python<'_>, ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !intercept::class_shown(py) {
+        return Ok(false);
+    }
+    let Some((code, position)) = frames::instruction(py) else { return Ok(false) };
+    let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
+    let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+    let Some(operation) = bytes.get(position) else { return Ok(false) };
+    if operator_codes(py)?.contains(operation) {
+        return Ok(true);
+    }
+    code.getattr(pyo3::intern!(py, "co_names"))?.contains(ufunc.getattr(pyo3::intern!(py, "__name__"))?)
+}
+
+/// The numbers that this Python gives to the instructions of operators.
+fn operator_codes(py: Python<'_>) -> PyResult<&'static Vec<u8>> {
+    static CODES: PyOnceLock<Vec<u8>> = PyOnceLock::new();
+    CODES.get_or_try_init(py, || {
+        let table = py.import("opcode")?.getattr("opmap")?;
+        let table = table.cast::<PyDict>()?;
+        let mut codes = Vec::new();
+        for name in ["BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE"] {
+            if let Some(code) = table.get_item(name)? {
+                codes.push(code.extract::<u8>()?);
+            }
+        }
+        Ok(codes)
+    })
+}
+
+/// The type of a vectorcall pointer, for the size of a slot.
+const _: () = assert!(size_of::<Vectorcall>() == size_of::<*const c_void>());
