@@ -15,6 +15,7 @@ mod front;
 use std::ffi::{CStr, c_int};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -205,13 +206,21 @@ pub(crate) fn called_by_user(py: Python<'_>) -> bool {
     caller(py) == Caller::User
 }
 
-/// Python's own `import_module`, and the function from a host module to what user code sees instead.
+/// Python's own `import_module`, and the Python functions that imports lead to.
 struct Replaced {
     import_module: PyOnceLock<Py<PyAny>>,
     namespace: PyOnceLock<Py<PyAny>>,
+    library_imported: PyOnceLock<Py<PyAny>>,
+    /// Was `library_imported` called for Numba?
+    numba_told: AtomicBool,
 }
 
-static REPLACED: Replaced = Replaced { import_module: PyOnceLock::new(), namespace: PyOnceLock::new() };
+static REPLACED: Replaced = Replaced {
+    import_module: PyOnceLock::new(),
+    namespace: PyOnceLock::new(),
+    library_imported: PyOnceLock::new(),
+    numba_told: AtomicBool::new(false),
+};
 
 /// Is `name` a `str` that names NumPy or a module inside it?
 ///
@@ -240,7 +249,7 @@ fn twin(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let Some(namespace) = REPLACED.namespace.get(py) else { return module };
     // SAFETY: a new reference that the import gave.
     let module = unsafe { Bound::from_owned_ptr(py, module) };
-    if is_half_imported(py) {
+    if is_half_imported(py, "numpy") {
         return module.into_ptr();
     }
     match namespace.bind(py).call1((module,)) {
@@ -252,10 +261,10 @@ fn twin(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
     }
 }
 
-/// Is NumPy still importing itself? What it imports on the way is its own business, whoever seems to ask.
-fn is_half_imported(py: Python<'_>) -> bool {
+/// Is this package still importing itself? What it imports on the way is its own business, whoever seems to ask.
+fn is_half_imported(py: Python<'_>, package: &str) -> bool {
     let initializing = || -> PyResult<bool> {
-        let host = py.import("sys")?.getattr("modules")?.get_item("numpy")?;
+        let host = py.import("sys")?.getattr("modules")?.get_item(package)?;
         host.getattr("__spec__")?.getattr("_initializing")?.is_truthy()
     };
     initializing().unwrap_or(false)
@@ -323,9 +332,25 @@ unsafe extern "C" fn import(
             }
         } else if REPLACED.import_module.get(py).is_none() && names(name, b"importlib") {
             replace_import_module(py);
+        } else if names(name, b"numba") && !is_half_imported(py, "numba") {
+            return tell_numba(py, module);
         }
         module
     }
+}
+
+/// After the import of Numba's `module` (stolen): tells Numba of deferred arrays, once.
+fn tell_numba(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let Some(tell) = REPLACED.library_imported.get(py) else { return module };
+    if !REPLACED.numba_told.swap(true, Ordering::Relaxed) {
+        if let Err(error) = tell.call1(py, ("numba",)) {
+            error.restore(py);
+            // SAFETY: the reference that the import gave.
+            unsafe { ffi::Py_DecRef(module) };
+            return null_mut();
+        }
+    }
+    module
 }
 
 /// `importlib.import_module(name, package=None)`.
@@ -402,7 +427,8 @@ fn replace_import_module(py: Python<'_>) {
 
 /// Installs interception. `reach` is "user", "all" or "none"; `packages` are installed packages that count as user code,
 /// `libraries` the folders of installed code, `standard` the first names of the standard library, and `namespace` the function
-/// from a host module to what user code sees instead. Raises ValueError for another `reach`.
+/// from a host module to what user code sees instead; `library_imported` is called once with the name of a library that must be told
+/// of deferred arrays. Raises ValueError for another `reach`.
 #[pyfunction]
 fn install_interception(
     py: Python<'_>,
@@ -411,6 +437,7 @@ fn install_interception(
     libraries: Vec<String>,
     standard: Vec<String>,
     namespace: Py<PyAny>,
+    library_imported: Py<PyAny>,
 ) -> PyResult<()> {
     let reach = match reach {
         "user" => Reach::User,
@@ -422,6 +449,7 @@ fn install_interception(
         return Ok(());
     }
     drop(REPLACED.namespace.set(py, namespace));
+    drop(REPLACED.library_imported.set(py, library_imported));
     py.import("builtins")?.setattr("__import__", function(py, &IMPORT, "builtins")?)?;
     replace_import_module(py);
     Ok(())
