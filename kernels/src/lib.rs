@@ -4,7 +4,9 @@
 //! [`execute`].
 
 pub mod execute;
+pub mod gather;
 pub mod loops;
 mod pairwise;
 pub mod program;
 pub mod random;
+pub mod scatter;
