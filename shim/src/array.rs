@@ -9,7 +9,7 @@
 
 use legate_runtime::view::Axes;
 use parking_lot::Mutex;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
@@ -138,13 +138,19 @@ impl DeferredArray {
         }
         match storage::root(&made) {
             Root::Phantom(found) => {
-                let py = slf.py();
-                let base = slf.get().inner.lock().base.as_ref().map(|base| base.clone_ref(py));
-                let base = base.unwrap_or_else(|| slf.clone().into_any().unbind());
-                Ok(DeferredArray::over(made, found.unbind(), Some(base))?.into_any())
+                if made.is(slf.get().phantom(slf.py())) {
+                    return Ok(slf.clone().into_any());
+                }
+                Ok(DeferredArray::over(made, found.unbind(), Some(DeferredArray::root_of(slf)))?.into_any())
             }
             Root::Alias(_) | Root::Foreign => Ok(made),
         }
+    }
+
+    /// What views of this array name as their base: the array itself, or its own base.
+    pub(crate) fn root_of(slf: &Bound<'_, Self>) -> Py<PyAny> {
+        let base = slf.get().inner.lock().base.as_ref().map(|base| base.clone_ref(slf.py()));
+        base.unwrap_or_else(|| slf.clone().into_any().unbind())
     }
 
     /// A pinned host alias: real memory that others may keep.
@@ -152,11 +158,16 @@ impl DeferredArray {
         storage::alias(py, started(py), &self.phantom(py), &self.storage(py), true)
     }
 
-    /// An export that lasts as long as this object: for protocols that name an address without an owner.
-    fn lend<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let alias = self.export(py)?;
-        self.inner.lock().lent = Some(alias.clone().unbind());
-        Ok(alias)
+    /// What a protocol answers that names an address without an owner: the export lasts as long as this object. Only code that
+    /// names the protocol gets an answer, so that NumPy goes on to `__array__`, which loses nothing of the dtype.
+    fn lend_as<'py>(slf: &Bound<'py, Self>, protocol: &'static str) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if !crate::frames::running_code_mentions(py, &[protocol])? {
+            return Err(PyAttributeError::new_err(protocol));
+        }
+        let alias = slf.get().export(py)?;
+        slf.get().inner.lock().lent = Some(alias.clone().unbind());
+        alias.getattr(protocol)
     }
 
     /// A host alias for use at this line only; kept for the next time, as long as the memory stays where it is.
@@ -177,11 +188,6 @@ impl DeferredArray {
         let address = field.address().unwrap_or(0);
         self.inner.lock().alias = Some((address, alias.clone().unbind()));
         Ok(alias)
-    }
-
-    /// Whether the array is a view of another one.
-    pub(crate) fn is_view(slf: &Bound<'_, Self>) -> bool {
-        slf.get().inner.lock().base.is_some()
     }
 
     /// Puts another phantom in the place of this one (`a.resize(...)`), or notes that the phantom was changed.
@@ -229,7 +235,20 @@ impl DeferredArray {
 
     #[setter]
     fn set_shape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyAny>) -> PyResult<()> {
-        slf.get().phantom(slf.py()).setattr("shape", shape)?;
+        let py = slf.py();
+        let phantom = slf.get().phantom(py);
+        // NumPy would look at elements to make the copy that it then refuses.
+        let kept = PyDict::new(py);
+        kept.set_item("copy", false)?;
+        if let Err(error) = phantom.call_method("reshape", (shape,), Some(&kept)) {
+            if error.is_instance_of::<PyValueError>(py) && error.to_string().contains("copy") {
+                return Err(PyAttributeError::new_err(
+                    "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape.",
+                ));
+            }
+            return Err(error);
+        }
+        phantom.setattr("shape", shape)?;
         slf.get().renew(None);
         Ok(())
     }
@@ -315,7 +334,8 @@ impl DeferredArray {
 
     #[getter]
     fn imag<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        DeferredArray::view_of(slf, slf.get().phantom(slf.py()).getattr("imag")?)
+        let made = DeferredArray::view_of(slf, slf.get().phantom(slf.py()).getattr("imag")?)?;
+        if deferred(&made).is_some() { Ok(made) } else { crate::host::settle_result(started(slf.py()), made) }
     }
 
     #[setter]
@@ -351,13 +371,12 @@ impl DeferredArray {
 
     #[getter]
     fn __array_interface__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().lend(py)?.getattr("__array_interface__")
+        DeferredArray::lend_as(slf, "__array_interface__")
     }
 
     #[getter]
     fn __array_struct__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().lend(slf.py())?.getattr("__array_struct__")
+        DeferredArray::lend_as(slf, "__array_struct__")
     }
 
     #[classattr]

@@ -11,8 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::array::DeferredArray;
+use crate::frames;
 use crate::host;
 use crate::state::started;
+
+/// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
+const BUFFER_READERS: [&str; 4] = ["memoryview", "PickleBuffer", "from_buffer", "from_buffer_copy"];
 
 #[pymethods]
 impl DeferredArray {
@@ -80,6 +84,10 @@ impl DeferredArray {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let py = slf.py();
+        // NumPy looks for a buffer before `__array__`, though a buffer may lose the unit of dates or the class of records.
+        if flags == ffi::PyBUF_FULL_RO && !frames::running_code_mentions(py, &BUFFER_READERS)? {
+            return Err(PyBufferError::new_err("an array function takes the array itself"));
+        }
         let alias = slf.get().export(py)?;
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill"));

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
 
 /// A place in the user's program.
 pub(crate) struct Place {
@@ -88,6 +89,21 @@ pub(crate) fn instruction(py: Python<'_>) -> Option<(Bound<'_, PyAny>, usize)> {
         let code = Bound::from_owned_ptr_or_opt(py, (functions.frame_code)(frame))?;
         Some((code, usize::try_from(position).ok()?))
     }
+}
+
+/// Whether the code of the innermost frame mentions one of some names, as a name or a text.
+pub(crate) fn running_code_mentions(py: Python<'_>, names: &[&str]) -> PyResult<bool> {
+    let Some((code, _)) = instruction(py) else { return Ok(false) };
+    for words in [code.getattr(pyo3::intern!(py, "co_names"))?, code.getattr(pyo3::intern!(py, "co_consts"))?] {
+        for word in words.cast::<PyTuple>()?.iter_borrowed() {
+            if let Ok(word) = word.cast::<PyString>()
+                && word.to_str().is_ok_and(|word| names.contains(&word))
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The value of a context variable that has a default.

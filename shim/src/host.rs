@@ -2,12 +2,10 @@
 //!
 //! A result that is a view of an alias comes back as a view of the same field; a fresh result that is large enough is
 //! adopted without a copy; everything else is returned as the host made it. Each call is counted.
-#![expect(unsafe_code, reason = "reads reference counts")]
 
 use std::time::Instant;
 
 use legate_runtime::Handle;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -17,8 +15,6 @@ use crate::report::How;
 use crate::state::{Shim, shim};
 use crate::storage::{self, Root};
 
-/// Bit of an array that owns its memory (`NPY_ARRAY_OWNDATA`).
-const OWNS_DATA: i32 = 0x0004;
 /// Fields start on multiples of this many bytes, wherever adopted memory starts.
 const ALIGNMENT: usize = 64;
 
@@ -135,7 +131,14 @@ fn rewrap<'py>(
             return Ok(original.clone());
         }
         return match storage::root(&result) {
-            Root::Alias(export) => Ok(storage::deferred_view(&result, &export)?.into_any()),
+            Root::Alias(export) => {
+                let base = lent.iter().find_map(|(_, original)| {
+                    let original = deferred(original)?;
+                    let same = original.get().storage(py).as_ptr() == export.get().storage().as_ptr();
+                    same.then(|| DeferredArray::root_of(original))
+                });
+                Ok(storage::deferred_view(&result, &export, base)?.into_any())
+            }
             Root::Phantom(_) => DeferredArray::of_phantom(result, None).map(Bound::into_any),
             Root::Foreign => adopt_held(shim, result, holders),
         };
@@ -231,9 +234,7 @@ pub(crate) fn adopt_argument<'py>(shim: &Shim, array: Bound<'py, PyAny>) -> PyRe
 fn adopt_held<'py>(shim: &Shim, array: Bound<'py, PyAny>, holders: isize) -> PyResult<Bound<'py, PyAny>> {
     let geometry = numpy_api::geometry(&array);
     let descr = numpy_api::descr(&array);
-    // SAFETY: reading the count of a live object under the GIL.
-    let references = unsafe { ffi::Py_REFCNT(array.as_ptr()) };
-    let fresh = geometry.flags & OWNS_DATA != 0 && references <= holders;
+    let fresh = geometry.has(numpy_api::flag::OWNDATA) && numpy_api::references(&array) <= holders;
     if !fresh || !is_eligible(shim, geometry.shape.len(), geometry.size(), &descr)? {
         return Ok(array);
     }

@@ -12,9 +12,11 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use crate::array::{DeferredArray, deferred};
 use crate::host;
 use crate::index;
+use crate::numpy_api::{self, flag};
 use crate::operators::{self, Outcome};
 use crate::ops::{create, reduce};
 use crate::state::{Shim, started};
+use crate::storage;
 
 /// A method through the table, or on the host.
 fn dispatch<'py>(
@@ -293,16 +295,24 @@ impl DeferredArray {
             && matches!(order.as_str(), "C" | "F")
             && let Some(copied) = create::copy(py, shim, slf, &order, None)?
         {
-            let flat = copied.get().phantom(py).call_method1("ravel", (order,))?;
-            return Ok(DeferredArray::of_phantom(flat, None)?.into_any());
+            return flat(&copied, &order);
         }
         on_host(shim, "flatten", &with_self(slf, args)?, kwargs)
     }
 
     #[pyo3(signature = (*args, **kwargs))]
     fn ravel<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
-        match order_argument(args, kwargs, "C")?.as_deref() {
-            Some(order @ ("C" | "F")) => reshaped(slf, &PyTuple::new(slf.py(), [-1])?, order),
+        let py = slf.py();
+        let order = order_argument(args, kwargs, "C")?;
+        let flags = slf.get().describe(py).flags;
+        let wanted = match order.as_deref() {
+            Some("C") => flag::C_CONTIGUOUS,
+            Some("F") => flag::F_CONTIGUOUS,
+            _ => 0,
+        };
+        match order.as_deref() {
+            Some(order @ ("C" | "F")) if flags & wanted != 0 => reshaped(slf, &PyTuple::new(py, [-1])?, order),
+            Some(order @ ("C" | "F")) if let Some(copied) = create::copy(py, started(py), slf, order, None)? => flat(&copied, order),
             _ => on_host(started(slf.py()), "ravel", &with_self(slf, args)?, kwargs),
         }
     }
@@ -353,7 +363,7 @@ impl DeferredArray {
     fn fill(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
         let shim = started(py);
-        let single = deferred(value).is_none() && !crate::numpy_api::is_array(value);
+        let single = deferred(value).is_none() && !numpy_api::is_array(value);
         if single && slf.get().describe(py).is_writeable() && index::fill(py, shim, slf, value)? {
             return Ok(());
         }
@@ -385,9 +395,15 @@ impl DeferredArray {
     #[pyo3(signature = (*args, **kwargs))]
     fn resize(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let py = slf.py();
-        if DeferredArray::is_view(slf) {
+        let flags = slf.get().describe(py).flags;
+        if flags & flag::OWNDATA == 0 {
             return Err(PyValueError::new_err("cannot resize this array: it does not own its data"));
         }
+        let checked = match kwargs.and_then(|kwargs| kwargs.get_item("refcheck").transpose()) {
+            Some(checked) => checked?.is_truthy()?,
+            None => true,
+        };
+        let before = slf.get().count(py);
         let copy = slf.get().alias(py, started(py))?.call_method1("copy", ("K",))?;
         let unchecked = PyDict::new(py);
         if let Some(kwargs) = kwargs {
@@ -395,6 +411,14 @@ impl DeferredArray {
         }
         unchecked.set_item("refcheck", false)?;
         copy.call_method("resize", args, Some(&unchecked))?;
+        // The caller's name and the call itself hold the array; who else does would see it change.
+        let held = numpy_api::references(slf.as_any()) > 2 || slf.get().storage(py).get().field().is_pinned();
+        if checked && held && numpy_api::geometry(&copy).size() != before {
+            return Err(PyValueError::new_err(
+                "cannot resize an array that references or is referenced\n\
+                 by another array in this way.\nUse the np.resize function or refcheck=False",
+            ));
+        }
         let renewed = host::over_memory(started(py), &copy)?;
         slf.get().renew(Some((renewed.get().phantom(py), renewed.get().storage(py))));
         Ok(())
@@ -406,6 +430,14 @@ fn is_array_class(class: &Bound<'_, PyAny>) -> bool {
     let py = class.py();
     let Ok(array) = started(py).host(py, "ndarray") else { return false };
     class.cast::<PyType>().is_ok_and(|class| class.is_subclass(&array).unwrap_or(false))
+}
+
+/// A fresh copy, made in that order, as the flat array that owns the memory.
+fn flat<'py>(copied: &Bound<'py, DeferredArray>, order: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = copied.py();
+    let view = copied.get().phantom(py).call_method1("ravel", (order,))?;
+    let storage = copied.get().storage(py);
+    Ok(DeferredArray::over(storage::owner(&view, &storage)?, storage, None)?.into_any())
 }
 
 /// A reshape: a view where NumPy makes one, else of a copy in that order.
@@ -425,7 +457,7 @@ fn reshaped<'py>(array: &Bound<'py, DeferredArray>, shape: &Bound<'py, PyTuple>,
     match create::copy(py, shim, array, order, None)? {
         Some(copied) => {
             let view = copied.get().phantom(py).call_method("reshape", shape, Some(&keywords))?;
-            Ok(DeferredArray::of_phantom(view, None)?.into_any())
+            DeferredArray::view_of(&copied, view)
         }
         None => on_host(shim, "reshape", &with_self(array, shape)?, Some(&keywords)),
     }

@@ -26,6 +26,13 @@ impl Storage {
     }
 }
 
+impl Export {
+    /// The hold on the field whose memory it is.
+    pub(crate) fn storage(&self) -> &Py<Storage> {
+        &self.storage
+    }
+}
+
 /// Real memory of a field, lent out.
 #[pyclass(frozen, module = "legate._core")]
 pub(crate) struct Export {
@@ -51,7 +58,19 @@ pub(crate) fn phantom<'py>(
     offset: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let owner = Bound::new(descr.py(), Storage { handle })?;
-    numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.into_any())
+    let phantom = numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.into_any())?;
+    numpy_api::let_own(&phantom)?;
+    Ok(phantom)
+}
+
+/// A phantom like `view`, as the owner of the field: for a fresh result that was shaped after it was made.
+pub(crate) fn owner<'py>(view: &Bound<'py, PyAny>, storage: &Py<Storage>) -> PyResult<Bound<'py, PyAny>> {
+    let geometry = numpy_api::geometry(view);
+    let holder = storage.bind(view.py()).clone().into_any();
+    let descr = numpy_api::descr(view);
+    let phantom = numpy_api::array_over(&descr, geometry.shape, geometry.strides, geometry.data, true, holder)?;
+    numpy_api::let_own(&phantom)?;
+    Ok(phantom)
 }
 
 /// What is at the end of an array's chain of bases.
@@ -84,7 +103,12 @@ pub(crate) fn root<'py>(array: &Bound<'py, PyAny>) -> Root<'py> {
 }
 
 /// The deferred view of a host array whose memory is a field's.
-pub(crate) fn deferred_view<'py>(array: &Bound<'py, PyAny>, export: &Bound<'py, Export>) -> PyResult<Bound<'py, DeferredArray>> {
+/// `base` is the array that it is a view of.
+pub(crate) fn deferred_view<'py>(
+    array: &Bound<'py, PyAny>,
+    export: &Bound<'py, Export>,
+    base: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, DeferredArray>> {
     let py = array.py();
     let geometry = numpy_api::geometry(array);
     let offset = geometry.data.wrapping_sub(export.get().address);
@@ -97,7 +121,7 @@ pub(crate) fn deferred_view<'py>(array: &Bound<'py, PyAny>, export: &Bound<'py, 
         geometry.has(flag::WRITEABLE),
         owner,
     )?;
-    DeferredArray::over(phantom, export.get().storage.clone_ref(py), None)
+    DeferredArray::over(phantom, export.get().storage.clone_ref(py), base)
 }
 
 /// A host array over the memory of a phantom's field, all of whose launches are done.
@@ -111,7 +135,14 @@ pub(crate) fn alias<'py>(
     pinned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let field = storage.get().field();
-    shim.wait(py, field.last_touch())?;
+    // Other threads may issue more while this one waits.
+    loop {
+        let touched = field.last_touch();
+        shim.wait(py, touched)?;
+        if field.last_touch() == touched {
+            break;
+        }
+    }
     if pinned {
         field.pin();
     }

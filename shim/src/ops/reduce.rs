@@ -18,6 +18,7 @@ use crate::events::Mood;
 use crate::operators::Outcome;
 use crate::report::How;
 use crate::state::Shim;
+use crate::storage;
 use crate::task::{Origin, Source, Task};
 use crate::ufuncs::{self, cast_between};
 use crate::values::{Kind, Walk};
@@ -340,7 +341,8 @@ fn finish<'py>(
     }
     if keepdims {
         let phantom = result.get().phantom(py).call_method1("reshape", (PyTuple::new(py, kept)?,))?;
-        return Ok(Outcome::Done(DeferredArray::of_phantom(phantom, None)?.into_any()));
+        let storage = result.get().storage(py);
+        return Ok(Outcome::Done(DeferredArray::over(storage::owner(&phantom, &storage)?, storage, None)?.into_any()));
     }
     Ok(Outcome::Done(result.into_any()))
 }
