@@ -319,9 +319,10 @@ impl Front {
         if large { self.large(py, call) } else { call.pass(self.host.as_ptr()) }
     }
 
-    /// May this front make something else than the host's result for the running code?
+    /// May this front make something else than the host's result for the running code? Compiled code has no frame, and what it calls
+    /// stays the host's.
     fn acts(&self, py: Python<'_>) -> bool {
-        !self.shared || (super::called_by_user(py) && running_code_names(py, &self.name))
+        !self.shared || (super::called_by_user(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
     }
 
     /// What serves large results.
@@ -391,17 +392,6 @@ impl Front {
             adopted
         }
     }
-}
-
-/// Does the innermost Python code itself mention `name`? Compiled code has no frame, and what it calls stays the host's.
-fn running_code_names(py: Python<'_>, name: &str) -> bool {
-    // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
-    let frame = unsafe { ffi::PyEval_GetFrame() };
-    // SAFETY: as above.
-    let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, frame.cast::<ffi::PyObject>()) };
-    frame
-        .and_then(|frame| frame.getattr("f_code").ok()?.getattr("co_names").ok()?.contains(name).ok())
-        .unwrap_or(false)
 }
 
 /// The function of slot `SLOT`, as CPython calls it.
