@@ -51,8 +51,9 @@ def candidate():
 
 
 def world(module, setup: str) -> dict:
-    """Fresh operands, and what the setup makes of them."""
-    values = {"np": module, "host": host, "__name__": "__main__", **sizes_as_names()}
+    """Fresh operands, and what the setup makes of them. The oracle's code is a library's: there the host NumPy is left alone."""
+    whose = {"__name__": "oracle", "__file__": "/site-packages/oracle.py"} if module is host else {"__name__": "__main__"}
+    values = {"np": module, "host": host, **whose, **sizes_as_names()}
     with host.errstate(all="ignore"):
         exec(compile(OPERANDS.format(**sizes()) + setup, "operands", "exec"), values)
     return values

@@ -69,7 +69,7 @@ def run_once(words, env, piece, where, results, choice, folder, test_limit_s) ->
               "--basetemp", str(Path(folder, "temp")), "-c", os.devnull, piece.file]
     path = os.pathsep.join([str(candidate.TOP), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {"SUITE_RESULTS": str(results), "SUITE_CHOICE": str(choice), "SUITE_TEST_LIMIT_S": str(test_limit_s),
-                "PYTHONHASHSEED": "0", "PYTHONPATH": path, "NPY_AVAILABLE_MEM": "4 GB", **env}
+                "PYTHONHASHSEED": "0", "LEGATE_REPORT": "1", "PYTHONPATH": path, "NPY_AVAILABLE_MEM": "4 GB", **env}
     return candidate.run([*words, *pytest], env=settings, cwd=where, limit_s=PIECE_LIMIT_S)
 
 
@@ -104,14 +104,18 @@ def absorb(findings: Findings, results: Path, ended: candidate.Outcome, piece: P
 
 
 def run_all(words: list[str], env: dict[str, str], work: list[Piece], jobs: int, test_limit_s: float, slow: bool,
-            cost: dict[str, float]) -> Findings:
+            cost: dict[str, float], verbose: bool = False) -> Findings:
     """Every piece, the costliest first, `jobs` at a time."""
     where, total = packages(), Findings()
     order = sorted(work, key=lambda piece: -cost.get(piece.file, 1.0) / piece.parts)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(run_piece, words, env, piece, where, test_limit_s, slow) for piece in order]
         for done in concurrent.futures.as_completed(waiting):
-            total.add(done.result())
+            found = done.result()
+            total.add(found)
+            if verbose:
+                worst = sum(outcome[0] in ("failed", "crashed") for outcome in found.cases.values())
+                print(*(f"{file}: {seconds:.0f} s, {len(found.cases)} cases, {worst} not passed" for file, seconds in found.seconds.items()), flush=True)
             if sys.stdout.isatty():
                 print(f"\r{sum(future.done() for future in waiting)}/{len(waiting)} pieces, {len(total.cases)} cases", end="", flush=True)
     print(f"{len(total.cases)} cases in {len(waiting)} pieces")

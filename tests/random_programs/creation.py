@@ -27,15 +27,15 @@ def content(state: State, shape: tuple, dtype: str, space: str) -> str:
     forms = [
         f"{space}.arange({size}).reshape({shape}).astype({dtype!r})",
         f"({space}.arange({size}, dtype='i8') * {state.pick(5, 7, 11)} % {state.pick(13, 17, 5)}).reshape({shape}).astype({dtype!r})",
-        f"{space}.array(h.random.default_rng({seed}).integers({low}, {high}, size={shape})).astype({dtype!r})",
+        f"{space}.random.default_rng({seed}).integers({low}, {high}, size={shape}).astype({dtype!r})",
         f"{space}.full({shape}, {state.pick(0, 1, 3)}, dtype={dtype!r})",
         f"{space}.zeros({shape}, dtype={dtype!r}, order={state.pick('C', 'F')!r})",
         f"{space}.ones({shape}, {dtype!r})",
     ]
     if dtype in ("f4", "f8", "c8", "c16", "f2"):
         forms += [
-            f"{space}.array(h.random.default_rng({seed}).normal(size={shape})).astype({dtype!r})",
-            f"{space}.array(h.random.default_rng({seed}).random({shape})).astype({dtype!r}, order={state.pick('C', 'F', 'K')!r})",
+            f"{space}.random.default_rng({seed}).normal(size={shape}).astype({dtype!r})",
+            f"{space}.random.default_rng({seed}).random({shape}).astype({dtype!r}, order={state.pick('C', 'F', 'K')!r})",
             f"{space}.linspace(-2, 3, {size}).reshape({shape}).astype({dtype!r})",
             f"(({space}.arange({size}) - {size // 2}) / {state.pick(0.0, 3.0)}).reshape({shape}).astype({dtype!r})",
         ]

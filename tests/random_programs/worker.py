@@ -20,7 +20,7 @@ else:
 
 def execute(module, statements, watch):
     """Runs the statements; watch(i, values, outcome) after each."""
-    values = {"np": module, "h": host, "__name__": "__main__"}
+    values = {"np": module, "h": host, **whose(module)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for number, text in enumerate(statements):
@@ -30,7 +30,12 @@ def execute(module, statements, watch):
             except Exception as error:  # noqa: BLE001 - any exception is a result to compare
                 outcome = f"{type(error).__name__}: {error}"
             watch(number, values, outcome)
-    return values, [(str(item.message), item.lineno) for item in caught if issubclass(item.category, RuntimeWarning)]
+    return values, [(str(item.message), item.lineno if item.filename == "program" else 0) for item in caught if issubclass(item.category, RuntimeWarning)]
+
+
+def whose(module):
+    """Globals that say whose code it is: the oracle's is a library's, where the host NumPy's own functions are left alone."""
+    return {"__name__": "oracle", "__file__": "/site-packages/oracle.py"} if module is host else {"__name__": "__main__"}
 
 
 def assigned(text):
