@@ -8,7 +8,7 @@ use std::ptr;
 
 use super::LoopError;
 use super::plan::Kernel;
-use super::walk::{BlockWalk, invoke};
+use super::walk::{Batch, BlockWalk, invoke};
 use crate::loops;
 use crate::program::Seed;
 
@@ -18,11 +18,90 @@ use crate::program::Seed;
 /// Both sides must hold `count` elements and not overlap.
 pub(super) unsafe fn load(register: *mut u8, source: &BlockWalk<'_>, count: usize) {
     let item_bytes = source.item_bytes;
-    source.for_each_line(count, |address, length, before, _| {
-        let target = register.wrapping_add(before * item_bytes);
-        // SAFETY: a line lies within the block.
-        unsafe { copy_line(target, item_bytes.cast_signed(), address, source.stride, length, item_bytes) };
+    source.for_each_batch(count, |mut batch| {
+        let target = register.wrapping_add(batch.before * item_bytes);
+        let copies = if batch.line_stride == 0 { batch.lines } else { 1 };
+        if copies > 1 {
+            batch.lines = 1;
+        }
+        // SAFETY: a batch lies within the block.
+        unsafe {
+            match item_bytes {
+                1 => load_batch::<u8>(target.cast(), &batch, source.stride),
+                2 => load_batch::<u16>(target.cast(), &batch, source.stride),
+                4 => load_batch::<u32>(target.cast(), &batch, source.stride),
+                8 => load_batch::<u64>(target.cast(), &batch, source.stride),
+                16 => load_batch::<[u64; 2]>(target.cast(), &batch, source.stride),
+                _ => {
+                    for line in 0..batch.lines {
+                        let from = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
+                        let to = target.wrapping_add(line * batch.run * item_bytes);
+                        loops::copy_strided(to, item_bytes.cast_signed(), from, source.stride, batch.run, item_bytes);
+                    }
+                }
+            }
+            repeat(target, batch.run * item_bytes, copies);
+        }
     });
+}
+
+/// Repeats the first `bytes` bytes so that they are there `copies` times.
+unsafe fn repeat(target: *mut u8, bytes: usize, copies: usize) {
+    let mut done = 1;
+    while done < copies {
+        let more = done.min(copies - done);
+        // SAFETY: the caller's; the two parts are apart.
+        unsafe { ptr::copy_nonoverlapping(target, target.add(done * bytes), more * bytes) };
+        done += more;
+    }
+}
+
+unsafe fn load_batch<T: Copy>(target: *mut T, batch: &Batch, stride: isize) {
+    let dense = stride == size_of::<T>().cast_signed();
+    // SAFETY: the caller's.
+    unsafe {
+        match (batch.run, stride) {
+            (2, 0) => load_lines::<T, 2, false>(target, batch),
+            (3, 0) => load_lines::<T, 3, false>(target, batch),
+            (4, 0) => load_lines::<T, 4, false>(target, batch),
+            (2, _) if dense => load_lines::<T, 2, true>(target, batch),
+            (3, _) if dense => load_lines::<T, 3, true>(target, batch),
+            (4, _) if dense => load_lines::<T, 4, true>(target, batch),
+            (8, _) if dense => load_lines::<T, 8, true>(target, batch),
+            (16, _) if dense => load_lines::<T, 16, true>(target, batch),
+            _ => {
+                for line in 0..batch.lines {
+                    let from = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
+                    let to = target.add(line * batch.run);
+                    if dense && batch.run * size_of::<T>() >= 128 {
+                        ptr::copy_nonoverlapping(from.cast(), to, batch.run);
+                        continue;
+                    }
+                    for index in 0..batch.run {
+                        let value = from.wrapping_offset(stride * index.cast_signed()).cast::<T>().read_unaligned();
+                        to.add(index).write_unaligned(value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Lines of `RUN` elements that follow one another (or are one element, repeated).
+#[inline(always)]
+unsafe fn load_lines<T: Copy, const RUN: usize, const DENSE: bool>(target: *mut T, batch: &Batch) {
+    for line in 0..batch.lines {
+        let from = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
+        // SAFETY: the caller's.
+        unsafe {
+            let values = if DENSE {
+                from.cast::<[T; RUN]>().read_unaligned()
+            } else {
+                [from.cast::<T>().read_unaligned(); RUN]
+            };
+            target.add(line * RUN).cast::<[T; RUN]>().write_unaligned(values);
+        }
+    }
 }
 
 /// Copies `register` to the block's elements.
@@ -34,35 +113,10 @@ pub(super) unsafe fn store(target: &BlockWalk<'_>, register: *const u8, count: u
     target.for_each_line(count, |address, length, before, _| {
         let source = register.wrapping_add(before * item_bytes);
         // SAFETY: a line lies within the block.
-        unsafe { copy_line(address, target.stride, source, item_bytes.cast_signed(), length, item_bytes) };
-    });
-}
-
-#[inline(always)]
-unsafe fn copy_line(
-    target: *mut u8,
-    target_stride: isize,
-    source: *const u8,
-    source_stride: isize,
-    count: usize,
-    item_bytes: usize,
-) {
-    let item = item_bytes.cast_signed();
-    // SAFETY: the caller's: `count` elements on both sides, which do not overlap.
-    unsafe {
-        if source_stride == item && target_stride == item {
-            match item_bytes {
-                8 if count <= 32 => {
-                    for index in 0..count {
-                        target.cast::<u64>().add(index).write_unaligned(source.cast::<u64>().add(index).read_unaligned());
-                    }
-                }
-                _ => ptr::copy_nonoverlapping(source, target, count * item_bytes),
-            }
-        } else {
-            loops::copy_strided(target, target_stride, source, source_stride, count, item_bytes);
+        unsafe {
+            loops::copy_strided(address, target.stride, source, item_bytes.cast_signed(), length, item_bytes);
         }
-    }
+    });
 }
 
 /// `output[j] = kernel(output[j], input[i, j])` for the block's elements; the first to reach an output element seeds it.

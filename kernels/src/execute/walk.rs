@@ -200,33 +200,61 @@ pub(super) struct Lines<'a> {
     pub(super) run: usize,
 }
 
+/// Lines of one length, at equal distances.
+#[derive(Clone, Copy)]
+pub(super) struct Batch {
+    /// Of the first line.
+    pub(super) address: *mut u8,
+    /// Bytes from one line to the next.
+    pub(super) line_stride: isize,
+    pub(super) lines: usize,
+    /// Elements in a line.
+    pub(super) run: usize,
+    /// Elements of the block before the batch.
+    pub(super) before: usize,
+    /// Whether no line before the batch had its addresses.
+    pub(super) is_first: bool,
+}
+
 impl BlockWalk<'_> {
-    /// Calls `visit` for each line of the block's `count` elements: address, number of elements, elements before it,
-    /// and whether it is the first line at its address.
-    pub(super) fn for_each_line(&self, count: usize, mut visit: impl FnMut(*mut u8, usize, usize, bool)) {
+    /// Calls `visit` for the lines of the block's `count` elements, as many at a time as one axis has.
+    #[inline(always)]
+    pub(super) fn for_each_batch(&self, count: usize, mut visit: impl FnMut(Batch)) {
         let Some(lines) = &self.lines else {
-            visit(self.address, count, 0, self.is_first);
+            let is_first = self.is_first;
+            visit(Batch { address: self.address, line_stride: 0, lines: 1, run: count, before: 0, is_first });
             return;
         };
         let mut position = lines.odometer.clone();
         let mut address = self.address;
-        let mut done = 0;
+        let mut before = 0;
         let Some(last) = lines.strides.len().checked_sub(1) else { return };
-        while done < count {
+        let line_stride = lines.strides[last];
+        while before < count {
             // As many lines as the axis next to the innermost has left.
             let left = position.lengths[last] - position.indices[last];
-            let batch = left.min((count - done) / lines.run);
-            let is_first = lines.starts_rows && position.is_first(&lines.strides[..last]);
-            let stride = lines.strides[last];
-            for line in 0..batch {
-                let is_first = is_first && (stride != 0 || position.indices[last] + line == 0);
-                visit(address.wrapping_offset(stride * line.cast_signed()), lines.run, done, is_first);
-                done += lines.run;
-            }
-            let before = position.offset_by(&lines.strides);
+            let batch = left.min((count - before) / lines.run);
+            let is_first = lines.starts_rows
+                && position.is_first(&lines.strides[..last])
+                && (line_stride != 0 || position.indices[last] == 0);
+            visit(Batch { address, line_stride, lines: batch, run: lines.run, before, is_first });
+            before += batch * lines.run;
+            let offset = position.offset_by(&lines.strides);
             position.advance(batch);
-            address = address.wrapping_offset(position.offset_by(&lines.strides) - before);
+            address = address.wrapping_offset(position.offset_by(&lines.strides) - offset);
         }
+    }
+
+    /// Calls `visit` for each line: address, number of elements, elements before it, and whether it is the first line at
+    /// its address.
+    pub(super) fn for_each_line(&self, count: usize, mut visit: impl FnMut(*mut u8, usize, usize, bool)) {
+        self.for_each_batch(count, |batch| {
+            for line in 0..batch.lines {
+                let address = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
+                let is_first = batch.is_first && (line == 0 || batch.line_stride != 0);
+                visit(address, batch.run, batch.before + line * batch.run, is_first);
+            }
+        });
     }
 }
 
@@ -272,8 +300,14 @@ impl Odometer {
                 self.indices[axis] = index;
                 return true;
             }
-            self.indices[axis] = index % self.lengths[axis];
-            carry = index / self.lengths[axis];
+            let over = index - self.lengths[axis];
+            if over < self.lengths[axis] {
+                self.indices[axis] = over;
+                carry = 1;
+            } else {
+                self.indices[axis] = index % self.lengths[axis];
+                carry = index / self.lengths[axis];
+            }
         }
         carry == 0
     }

@@ -75,6 +75,100 @@ impl Ordered for Half {
     }
 }
 
+/// Elements that are looked at together: long enough for vectors, short enough to be searched again.
+const GROUP: usize = 64;
+
+/// How many elements, in whole groups from the first, hold neither a better one than `best` nor a NaN.
+#[inline(always)]
+unsafe fn barren<T: Ordered>(
+    values: *const T,
+    count: usize,
+    best: T,
+    is_better: impl Fn(T, T) -> bool + Copy,
+) -> usize {
+    if count < GROUP {
+        return 0;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::is_x86_feature_detected!("avx512bw") && std::is_x86_feature_detected!("avx512vl") {
+            // SAFETY: the caller's, and the processor has the instructions.
+            return unsafe { barren_avx512(values, count, best, is_better) };
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: the caller's, and the processor has the instructions.
+            return unsafe { barren_avx2(values, count, best, is_better) };
+        }
+    }
+    // SAFETY: the caller's.
+    unsafe { barren_plain(values, count, best, is_better) }
+}
+
+#[inline(always)]
+unsafe fn barren_plain<T: Ordered>(
+    values: *const T,
+    count: usize,
+    best: T,
+    is_better: impl Fn(T, T) -> bool + Copy,
+) -> usize {
+    let mut done = 0;
+    while done + GROUP <= count {
+        let mut found = false;
+        for index in 0..GROUP {
+            // SAFETY: the caller's.
+            let value = unsafe { values.add(done + index).read() };
+            found |= is_better(value, best) | value.is_nan();
+        }
+        if found {
+            break;
+        }
+        done += GROUP;
+    }
+    done
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn barren_avx2<T: Ordered>(
+    values: *const T,
+    count: usize,
+    best: T,
+    is_better: impl Fn(T, T) -> bool + Copy,
+) -> usize {
+    // SAFETY: the caller's.
+    unsafe { barren_plain(values, count, best, is_better) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn barren_avx512<T: Ordered>(
+    values: *const T,
+    count: usize,
+    best: T,
+    is_better: impl Fn(T, T) -> bool + Copy,
+) -> usize {
+    // SAFETY: the caller's.
+    unsafe { barren_plain(values, count, best, is_better) }
+}
+
+/// The position of the best of a few elements, without branches that depend on them.
+#[inline(always)]
+unsafe fn short_row<T: Ordered>(input: Elements, count: usize, is_better: impl Fn(T, T) -> bool) -> usize {
+    // SAFETY: the caller's.
+    let mut best = unsafe { input.address.cast::<T>().read() };
+    let mut position = 0;
+    let mut nan = if best.is_nan() { 0 } else { usize::MAX };
+    for index in 1..count {
+        // SAFETY: the caller's.
+        let value = unsafe { input.at(index).cast::<T>().read() };
+        let better = is_better(value, best);
+        best = if better { value } else { best };
+        position = if better { index } else { position };
+        nan = if value.is_nan() { nan.min(index) } else { nan };
+    }
+    if nan == usize::MAX { position } else { nan }
+}
+
 /// The best element so far.
 pub(in crate::execute) struct Best<T: Ordered> {
     extreme: Extreme,
@@ -108,11 +202,15 @@ impl<T: Ordered> Best<T> {
         if self.value.is_nan() {
             return;
         }
-        match self.extreme {
-            // SAFETY: the caller's.
-            Extreme::Min => unsafe { self.scan(input, first, skipped, count, |new, best| new.is_less(best)) },
-            // SAFETY: the caller's.
-            Extreme::Max => unsafe { self.scan(input, first, skipped, count, |new, best| best.is_less(new)) },
+        let item = size_of::<T>().cast_signed();
+        // SAFETY: the caller's.
+        unsafe {
+            match self.extreme {
+                Extreme::Min if input.stride == item => self.scan_dense(input, first, skipped, count, |new, best| new.is_less(best)),
+                Extreme::Max if input.stride == item => self.scan_dense(input, first, skipped, count, |new, best| best.is_less(new)),
+                Extreme::Min => self.scan(input, first, skipped, count, |new, best| new.is_less(best)),
+                Extreme::Max => self.scan(input, first, skipped, count, |new, best| best.is_less(new)),
+            }
         }
     }
 
@@ -134,6 +232,48 @@ impl<T: Ordered> Best<T> {
                 if value.is_nan() {
                     return;
                 }
+            }
+        }
+    }
+
+    /// Passes over groups without a better element, with as wide vectors as the processor has.
+    #[inline(always)]
+    unsafe fn scan_dense(
+        &mut self,
+        input: Elements,
+        first: usize,
+        skipped: usize,
+        count: usize,
+        is_better: impl Fn(T, T) -> bool + Copy,
+    ) {
+        let mut done = skipped;
+        while done < count && !self.value.is_nan() {
+            // SAFETY: the caller's.
+            unsafe {
+                let rest = input.at(done).cast::<T>();
+                done += barren(rest, count - done, self.value, is_better);
+                let group = GROUP.min(count - done);
+                self.scan(input, first, done, done + group, is_better);
+                done += group;
+            }
+        }
+    }
+
+    /// The position of the best of `count` elements that begin at `input`: a row of its own.
+    ///
+    /// # Safety
+    /// As for [`Best::feed`].
+    pub(in crate::execute) unsafe fn of_row(&mut self, input: Elements, count: usize) -> usize {
+        if count >= GROUP {
+            // SAFETY: the caller's.
+            unsafe { self.feed(input, 0, count) };
+            return self.index;
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            match self.extreme {
+                Extreme::Min => short_row(input, count, |new: T, best| new.is_less(best)),
+                Extreme::Max => short_row(input, count, |new: T, best| best.is_less(new)),
             }
         }
     }

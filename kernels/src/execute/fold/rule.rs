@@ -276,8 +276,8 @@ impl<T: Ordered> RowRule for ExtremeRows<T> {
         for row in 0..rows {
             // SAFETY: the caller's.
             unsafe {
-                self.best.feed(input.from(row * count), 0, count);
-                write(target(row), self.best.index().cast_signed());
+                let position = self.best.of_row(input.from(row * count), count);
+                write(target(row), position.cast_signed());
             }
         }
         Ok(())
