@@ -11,6 +11,7 @@ use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
+use crate::ops::mask;
 use crate::report::How;
 use crate::state::{Shim, started};
 use crate::ufuncs::{self, Target};
@@ -86,6 +87,9 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
         Selects::Element => array.get().alias(py, shim)?.get_item(key),
         Selects::View => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
         Selects::Elements => {
+            if let Some(picked) = mask::get(py, shim, array, key)? {
+                return Ok(picked);
+            }
             let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "getitem"))?;
             host::call(&function, &PyTuple::new(py, [array.as_any(), key])?, None, "getitem")
         }
@@ -98,6 +102,9 @@ pub(crate) fn set<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
     let shim = started(py);
     let selected = selects(key, array.get().axes(py));
     if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
+        return Ok(());
+    }
+    if selected == Selects::Elements && mask::set(py, shim, array, key, value)? {
         return Ok(());
     }
     let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "setitem"))?;

@@ -1,5 +1,6 @@
 //! Operations with launches of their own, a room each.
 
 pub(crate) mod create;
+pub(crate) mod mask;
 pub(crate) mod random;
 pub(crate) mod reduce;
