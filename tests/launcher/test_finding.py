@@ -3,6 +3,7 @@
 Promises: works in a copied layout of executables and environments, with scripts that stand in for interpreters. Tests nothing
 that runs after Python has started.
 """
+import ast
 import os
 import shutil
 from pathlib import Path
@@ -141,3 +142,14 @@ def test_settings_reach_python(tmp_path):
     outcome = legate("--sysmem", "100", "--no-fusion", "-c", code, tmp_path=tmp_path, LEGATE_CONFIG="--cpus 1")
     expected = [("LEGATE_CONFIG", "--cpus 1"), ("LEGATE_CPUS", "1"), ("LEGATE_FUSION", "0"), ("LEGATE_SYSMEM", "104857600")]
     assert outcome.stdout == f"{expected}\n"
+
+
+def test_defaults_in_the_help_are_the_runtimes(tmp_path):
+    code = "import numpy, legate._core as core; print(core.settings())"
+    settings = ast.literal_eval(legate("-c", code, tmp_path=tmp_path).stdout)
+    shown = " ".join(legate("--help", tmp_path=tmp_path).stdout.split())
+    for flag, name in (("--min-cpu-chunk", "min_chunk"), ("--window-size", "window")):
+        text = shown[shown.index(f"{flag} <"):]
+        assert text[: text.index("]")].split("default: ")[1].split()[0] == str(settings[name])
+    assert settings["cpus"] == settings["processors"]
+    assert f"{settings['cpus']} that this process may use" in legate("--info", tmp_path=tmp_path).stdout
