@@ -8,8 +8,6 @@ use super::cursor::{Cursor, Unit};
 
 /// Attempt starts remembered at the head of a stretch, for the previous stretch to meet.
 const REMEMBERED: usize = 64;
-/// Values that a fast run may write beyond those it made.
-pub(super) const RUN_SLACK: usize = 16;
 
 /// A draw of values by attempts.
 pub(super) trait Sampler: Send + Sync + 'static {
@@ -26,7 +24,7 @@ pub(super) trait Sampler: Send + Sync + 'static {
     fn attempt(&self, cursor: &mut Cursor<Self::Unit>, values: &mut [Self::Value]) -> usize;
 
     /// Attempts from the front of `units` as long as they are simple: (units used, values made). Made values are at most
-    /// one attempt's for each `UNITS` units; up to `RUN_SLACK` values behind them may be overwritten.
+    /// one attempt's for each `UNITS` units.
     fn run(&self, units: &[Self::Unit], values: &mut [Self::Value]) -> (usize, usize);
 }
 
@@ -41,9 +39,9 @@ impl Starts {
     }
 }
 
-/// Values that parsing `units` units can write, slack included.
+/// Values that parsing `units` units can write: those of the attempts that start there.
 pub(super) fn room_for<S: Sampler>(units: usize) -> usize {
-    (units / S::UNITS + 1) * S::VALUES + RUN_SLACK
+    (units / S::UNITS + 1) * S::VALUES
 }
 
 /// Makes every attempt that starts before unit `end`; returns the values made and the first starts, the end's included.

@@ -43,6 +43,14 @@ pub(super) fn largest<U: Bounded>() -> u64 {
     u64::MAX >> (64 - 8 * U::BYTES)
 }
 
+/// How a unit becomes a value, or is rejected.
+pub(super) trait Rule<U>: Send + Sync + 'static {
+    /// The value that `unit` gives, and whether it is accepted.
+    fn value(&self, unit: U) -> (U, bool);
+    /// The share of units that are rejected.
+    fn rejected(&self) -> f64;
+}
+
 /// Lemire (2019): the upper half of `unit * (range + 1)`, rejecting the lower halves below a threshold.
 pub(super) struct Lemire<U> {
     factor: U,
@@ -55,17 +63,17 @@ impl<U: Bounded> Lemire<U> {
         let factor = range + 1;
         Lemire { factor: U::truncate(factor), threshold: U::truncate((largest::<U>() - range) % factor) }
     }
+}
 
-    /// Whether no unit is ever rejected.
-    pub(super) fn accepts_all(&self) -> bool {
-        self.threshold.into() == 0
-    }
-
-    /// The value that `unit` gives, if it is accepted.
+impl<U: Bounded> Rule<U> for Lemire<U> {
     #[inline(always)]
-    pub(super) fn value(&self, unit: U) -> (U, bool) {
+    fn value(&self, unit: U) -> (U, bool) {
         let (upper, lower) = U::product(unit, self.factor);
         (upper, lower >= self.threshold)
+    }
+
+    fn rejected(&self) -> f64 {
+        self.threshold.into() as f64 / largest::<U>() as f64
     }
 }
 
@@ -80,69 +88,93 @@ impl<U: Bounded> Masked<U> {
     pub(super) fn new(range: u64) -> Self {
         Masked { range: U::truncate(range), mask: U::truncate(u64::MAX >> range.leading_zeros()) }
     }
+}
 
-    /// Whether no unit is ever rejected.
-    pub(super) fn accepts_all(&self) -> bool {
-        self.range == self.mask
-    }
-
-    /// The value that `unit` gives, if it is accepted.
+impl<U: Bounded> Rule<U> for Masked<U> {
     #[inline(always)]
-    pub(super) fn value(&self, unit: U) -> (U, bool) {
+    fn value(&self, unit: U) -> (U, bool) {
         let value = U::masked(unit, self.mask);
         (value, value <= self.range)
     }
-}
 
-/// Tries every unit, without a branch on the outcome: values are written one after the other, accepted ones kept.
-#[inline(always)]
-fn keep_accepted<U: Bounded>(units: &[U], values: &mut [U], value: impl Fn(U) -> (U, bool)) -> usize {
-    let mut made = 0;
-    let values = &mut values[..units.len()];
-    for &unit in units {
-        let (drawn, accepted) = value(unit);
-        values[made] = drawn;
-        made += usize::from(accepted);
+    fn rejected(&self) -> f64 {
+        let (mask, range): (u64, u64) = (self.mask.into(), self.range.into());
+        (mask - range) as f64 / mask as f64
     }
-    made
 }
 
-at_best_level! {
-    fn run_lemire<U: Bounded>(sampler: &Lemire<U>, units: &[U], values: &mut [U]) -> usize =
-        |sampler: &Lemire<U>, units, values| keep_accepted(units, values, |unit| sampler.value(unit))
+/// Draws by a rule, one unit an attempt.
+pub(super) struct Tries<U, R> {
+    rule: R,
+    /// Whether most groups of units hold no rejected one.
+    rarely_rejects: bool,
+    unit: std::marker::PhantomData<U>,
 }
 
-at_best_level! {
-    fn run_masked<U: Bounded>(sampler: &Masked<U>, units: &[U], values: &mut [U]) -> usize =
-        |sampler: &Masked<U>, units, values| keep_accepted(units, values, |unit| sampler.value(unit))
+/// Units that are tried together where rejections are rare.
+const GROUP: usize = 256;
+
+impl<U: Bounded, R: Rule<U>> Tries<U, R> {
+    /// The draw of this rule.
+    pub(super) fn new(rule: R) -> Self {
+        let rarely_rejects = rule.rejected() * (GROUP as f64) < 0.25;
+        Tries { rule, rarely_rejects, unit: std::marker::PhantomData }
+    }
+
+    /// Writes the values of all units, and says whether all are accepted: a vector loop.
+    #[inline(always)]
+    fn take_all(&self, units: &[U], values: &mut [U]) -> bool {
+        let mut all = true;
+        for (place, &unit) in values.iter_mut().zip(units) {
+            let (value, accepted) = self.rule.value(unit);
+            *place = value;
+            all &= accepted;
+        }
+        all
+    }
+
+    /// Writes the values of accepted units one after the other, without a branch on the outcome; returns their number.
+    #[inline(always)]
+    fn sieve(&self, units: &[U], values: &mut [U]) -> usize {
+        let mut made = 0;
+        let values = &mut values[..units.len()];
+        for &unit in units {
+            let (value, accepted) = self.rule.value(unit);
+            values[made] = value;
+            made += usize::from(accepted);
+        }
+        made
+    }
+
+    #[inline(always)]
+    fn keep_accepted(&self, units: &[U], values: &mut [U]) -> usize {
+        if !self.rarely_rejects {
+            return self.sieve(units, values);
+        }
+        let mut made = 0;
+        for group in units.chunks(GROUP) {
+            let values = &mut values[made..made + group.len()];
+            made += if self.take_all(group, values) { group.len() } else { self.sieve(group, values) };
+        }
+        made
+    }
 }
 
-impl<U: Bounded> Sampler for Lemire<U> {
+impl<U: Bounded, R: Rule<U>> Sampler for Tries<U, R> {
     type Unit = U;
     type Value = U;
 
     fn attempt(&self, cursor: &mut Cursor<U>, values: &mut [U]) -> usize {
-        let (value, accepted) = self.value(cursor.next());
+        let (value, accepted) = self.rule.value(cursor.next());
         values[0] = value;
         usize::from(accepted)
     }
 
     fn run(&self, units: &[U], values: &mut [U]) -> (usize, usize) {
-        (units.len(), run_lemire(self, units, values))
-    }
-}
-
-impl<U: Bounded> Sampler for Masked<U> {
-    type Unit = U;
-    type Value = U;
-
-    fn attempt(&self, cursor: &mut Cursor<U>, values: &mut [U]) -> usize {
-        let (value, accepted) = self.value(cursor.next());
-        values[0] = value;
-        usize::from(accepted)
-    }
-
-    fn run(&self, units: &[U], values: &mut [U]) -> (usize, usize) {
-        (units.len(), run_masked(self, units, values))
+        let made = at_best_level(
+            #[inline(always)]
+            || self.keep_accepted(units, values),
+        );
+        (units.len(), made)
     }
 }

@@ -119,17 +119,16 @@ impl<U: Unit, T: Copy, F: Fn(U) -> T + Send + Sync> Fixed for EachUnit<U, T, F> 
     }
 }
 
-at_best_level! {
-    /// `items[i] = map(values[i])`.
-    pub(super) fn map_all<U: Copy, T: Copy, F: Fn(U) -> T>(map: &F, values: &[U], items: &mut [MaybeUninit<T>]) =
-        map_each
-}
-
-#[inline(always)]
-fn map_each<U: Copy, T: Copy, F: Fn(U) -> T>(map: &F, values: &[U], items: &mut [MaybeUninit<T>]) {
-    for (item, &value) in items.iter_mut().zip(values) {
-        item.write(map(value));
-    }
+/// `items[i] = map(values[i])`.
+pub(super) fn map_all<U: Copy, T: Copy, F: Fn(U) -> T>(map: &F, values: &[U], items: &mut [MaybeUninit<T>]) {
+    at_best_level(
+        #[inline(always)]
+        || {
+            for (item, &value) in items.iter_mut().zip(values) {
+                item.write(map(value));
+            }
+        },
+    );
 }
 
 /// Booleans: one bit an item, lowest first, from 32-bit words that are thrown away at the end.

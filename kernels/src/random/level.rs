@@ -3,6 +3,8 @@
 //! Every loop gives the same bits at every level; a level only changes its speed. Nothing here is generated code for a
 //! machine that was not asked.
 
+#![expect(unsafe_code, reason = "calls functions compiled for instructions that the machine was asked for")]
+
 use std::sync::OnceLock;
 
 /// Instruction sets that the loops are compiled for.
@@ -33,25 +35,17 @@ impl Level {
     }
 }
 
-/// Defines `fn name(args)` that runs `body(args)` compiled for the best level of this machine.
-///
-/// `body` must be an `#[inline(always)]` function: it is compiled once for each level.
-macro_rules! at_best_level {
-    ($(#[$meta:meta])* $visibility:vis fn $name:ident $(<$($generic:ident: $bound:path),*>)? ($($argument:ident: $kind:ty),*) $(-> $result:ty)? = $body:expr) => {
-        $(#[$meta])*
-        $visibility fn $name $(<$($generic: $bound),*>)? ($($argument: $kind),*) $(-> $result)? {
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
-            fn wide $(<$($generic: $bound),*>)? ($($argument: $kind),*) $(-> $result)? {
-                $body($($argument),*)
-            }
-            match $crate::random::level::Level::detected() {
-                // SAFETY: `Level::detected` answers Avx512 only where these features exist.
-                #[cfg(target_arch = "x86_64")]
-                $crate::random::level::Level::Avx512 => unsafe { wide($($argument),*) },
-                $crate::random::level::Level::Portable => $body($($argument),*),
-            }
-        }
-    };
+/// Runs a body compiled for the best level of this machine, given that it inlines (`#[inline(always)]`, all the way down).
+pub(super) fn at_best_level<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi2")]
+    fn wide<R>(body: impl FnOnce() -> R) -> R {
+        body()
+    }
+    match Level::detected() {
+        // SAFETY: `Level::detected` answers Avx512 only where these features exist.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { wide(body) },
+        Level::Portable => body(),
+    }
 }
-pub(super) use at_best_level;

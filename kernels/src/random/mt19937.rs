@@ -33,7 +33,10 @@ impl Mt19937 {
         }
         let blocks = (words - left).div_ceil(WORDS as u64);
         for _ in 0..blocks {
-            twist(&mut self.key);
+            at_best_level(
+                #[inline(always)]
+                || twist(&mut self.key),
+            );
         }
         self.used = (words - left - (blocks - 1) * WORDS as u64) as usize;
     }
@@ -42,25 +45,22 @@ impl Mt19937 {
     pub fn fill(&mut self, mut words: &mut [u32]) {
         while !words.is_empty() {
             if self.used == WORDS {
-                twist(&mut self.key);
+                at_best_level(
+                    #[inline(always)]
+                    || twist(&mut self.key),
+                );
                 self.used = 0;
             }
             let (now, later) = words.split_at_mut(words.len().min(WORDS - self.used));
-            temper(&self.key[self.used..self.used + now.len()], now);
+            let raw = &self.key[self.used..self.used + now.len()];
+            at_best_level(
+                #[inline(always)]
+                || temper(raw, now),
+            );
             self.used += now.len();
             words = later;
         }
     }
-}
-
-at_best_level! {
-    /// Replaces the block by the next one.
-    fn twist(key: &mut [u32; WORDS]) = twist_block
-}
-
-at_best_level! {
-    /// Writes the tempered form of `raw`.
-    fn temper(raw: &[u32], words: &mut [u32]) = temper_words
 }
 
 /// The next value of a word from it, its successor and the word `MIDDLE` further on.
@@ -70,8 +70,9 @@ fn twisted(word: u32, next: u32, middle: u32) -> u32 {
     middle ^ (joined >> 1) ^ ((joined & 1).wrapping_neg() & TWIST)
 }
 
+/// Replaces the block by the next one.
 #[inline(always)]
-fn twist_block(key: &mut [u32; WORDS]) {
+fn twist(key: &mut [u32; WORDS]) {
     // Three stretches, each reading words that the one before it made: every loop is free of dependences.
     const FIRST: usize = WORDS - MIDDLE;
     const LAST: usize = WORDS - 2 * FIRST - 1;
@@ -90,8 +91,9 @@ fn twist_block(key: &mut [u32; WORDS]) {
     third[LAST] = twisted(old[WORDS - 1], first[0], second[LAST]);
 }
 
+/// Writes the tempered form of `raw`.
 #[inline(always)]
-fn temper_words(raw: &[u32], words: &mut [u32]) {
+fn temper(raw: &[u32], words: &mut [u32]) {
     for (word, &value) in words.iter_mut().zip(raw) {
         let mut value = value;
         value ^= value >> 11;

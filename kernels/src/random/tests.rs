@@ -1,6 +1,8 @@
 //! Every draw gives the same items and the same state afterwards, however it is shared. That they are NumPy's is tested
 //! from Python, against NumPy (`tests/random`).
 
+#![expect(unsafe_code, reason = "hands memory to fills")]
+
 use super::*;
 
 fn engines() -> Vec<Engine> {
