@@ -64,7 +64,7 @@ def make(state: State) -> str:
         f"{space}.frombuffer(bytes(range(16)), dtype='u2').copy()",
         f"{space}.zeros({shape}, dtype=[('a', 'i4'), ('b', 'f8')])",
     ]
-    text = state.random.choice(special) if state.chance(0.2) else content(state, shape, dtype, space)
+    text = state.random.choice(special) if state.chance(0.2) and not state.only_shape else content(state, shape, dtype, space)
     return f"{state.fresh()} = {text}"
 
 

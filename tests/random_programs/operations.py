@@ -47,6 +47,27 @@ def partner(state: State, array) -> str:
     return name if name and not state.chance(0.03) else operand(state)
 
 
+def nested(state: State, array, depth: int = 2) -> str:
+    """The text of an expression of temporaries that broadcasts with the array, mostly."""
+    if depth == 0 or state.chance(0.25):
+        shape = tuple(array.shape) if state.chance(0.6) else tuple(array.shape[1:])
+        size = int(np.prod(shape))
+        leaf = [partner(state, array), f"np.arange({size}.0).reshape({shape})", f"np.full({shape}, {state.pick(0, 1, 2.5)})", f"np.ones({shape})",
+                f"np.arange({-(size // 2)}, {size - size // 2}).reshape({shape})"]
+        return state.random.choice(leaf)
+    one, two = nested(state, array, depth - 1), nested(state, array, depth - 1)
+    forms = [f"({one} + {two})", f"({one} * {two})", f"({one} - {two})", f"np.maximum({one}, {two})", f"abs({one})", f"({one} > {two})",
+             f"np.where({one} > 1, {two}, {one})", f"({one} + 0).sum(axis=-1, keepdims=True)", f"({one} + 0).astype('f4')", f"(0.5 * {one})",
+             f"np.minimum({one}, {two})", f"np.sqrt(abs({one}))", f"({one} + 0.0).max()", f"np.cumsum({one} + 0, axis=-1)"]
+    return state.random.choice(forms)
+
+
+def compound(state: State) -> str | None:
+    """v = an expression of temporaries."""
+    name = state.array(is_number)
+    return name and f"{state.fresh()} = {nested(state, state.values[name], 3)}"
+
+
 def elementwise(state: State) -> str | None:
     """v = a ufunc or operator over arrays and scalars."""
     name = state.array(is_number)

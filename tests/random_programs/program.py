@@ -16,7 +16,18 @@ MAKERS = [
     (10, creation.make), (4, creation.like), (12, views.index), (9, views.describe), (16, operations.elementwise), (5, operations.cast),
     (9, operations.reduce), (4, operations.arg_reduce), (4, operations.scan), (4, operations.order), (6, operations.join),
     (6, operations.gather), (3, operations.product), (5, operations.look), (9, writes.assign), (8, writes.in_place), (8, writes.overlap),
-    (6, writes.with_out), (3, writes.rearrange), (4, writes.repeat), (7, writes.step),
+    (6, writes.with_out), (3, writes.rearrange), (4, writes.repeat), (9, writes.step), (8, writes.halves), (7, operations.compound),
+]
+# The kinds that need no value at once: programs of these alone leave long windows to be joined.
+DEFERRED = [
+    (8, creation.make), (2, creation.like), (10, views.index), (6, views.describe), (10, operations.elementwise), (4, operations.cast),
+    (7, operations.reduce), (2, operations.scan), (12, operations.compound), (8, writes.assign), (8, writes.in_place), (8, writes.overlap),
+    (5, writes.with_out), (4, writes.rearrange), (5, writes.repeat), (14, writes.step), (14, writes.halves),
+]
+# Solvers: a few arrays of one shape, written in parts, read, and dropped.
+SOLVER = [
+    (4, creation.make), (3, operations.compound), (3, operations.elementwise), (2, operations.reduce), (8, writes.halves), (6, writes.overlap),
+    (5, writes.in_place), (10, writes.step), (3, writes.repeat), (2, writes.assign), (2, writes.drop), (3, views.index),
 ]
 UNDEFINED_CAST = "invalid value encountered in cast"
 # What NumPy words by an address or by the internals of a call that the candidate is free to make differently.
@@ -47,7 +58,10 @@ def grow(seed: int, scale: Scale, length: int) -> list[str]:
     """A random program of about `length` statements."""
     state = State(seed, scale.axis, scale.elements)
     values = {"np": np, "h": np}
-    makers, weights = [maker for _, maker in MAKERS], [weight for weight, _ in MAKERS]
+    table = [MAKERS, SOLVER, DEFERRED, SOLVER][seed % 4]
+    if table is SOLVER:
+        state.only_shape = state.shape(most=2)
+    makers, weights = [maker for _, maker in table], [weight for weight, _ in table]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", message=UNDEFINED_CAST)

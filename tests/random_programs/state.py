@@ -22,6 +22,7 @@ class State:
         self.random = random.Random(seed)
         self.scale = scale
         self.largest = largest
+        self.only_shape = None
         self.values: dict = {}
         self.statements: list[str] = []
         self.count = 0
@@ -41,6 +42,8 @@ class State:
 
     def dtype(self) -> str:
         """A dtype's code: mostly numbers."""
+        if self.only_shape:
+            return self.pick("f8", "f8", "f8", "i8", "f4")
         return self.random.choice(RARE) if self.chance(0.05) else self.random.choice(NUMBERS)
 
     def length(self) -> int:
@@ -50,7 +53,9 @@ class State:
         return self.random.randint(2, max(2, self.scale))
 
     def shape(self, most: int = 4) -> tuple:
-        """A random shape with 1..most axes that is not too large."""
+        """A random shape with 1..most axes that is not too large; the only one, if the program has one."""
+        if self.only_shape:
+            return self.only_shape
         axes = self.random.choice([1, 1, 1, 2, 2, 2, 2, 3, 3, 4])
         shape = tuple(self.length() for _ in range(min(axes, most)))
         while np.prod(shape) > self.largest:
@@ -64,6 +69,8 @@ class State:
     def array(self, accept=lambda array: True) -> str | None:
         """One of them; recent ones more often."""
         names = self.arrays(accept)
+        if self.only_shape and len(names) > 1:
+            return self.random.choice(names)
         if not names:
             return None
         return names[-1 - min(int(self.random.expovariate(0.35)), len(names) - 1)]

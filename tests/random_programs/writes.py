@@ -3,7 +3,7 @@
 Promises: only arrays whose elements are distinct in memory are written. Does not make new variables, except by deleting one.
 """
 from tests.random_programs.creation import scalar
-from tests.random_programs.operations import BINARY, REDUCIBLE, UNARY, fancy, mask_of, operand, partner
+from tests.random_programs.operations import BINARY, REDUCIBLE, UNARY, fancy, mask_of, nested, operand, partner
 from tests.random_programs.state import State, is_number, is_real, is_writeable
 from tests.random_programs.views import basic_index
 
@@ -49,6 +49,20 @@ def in_place(state: State) -> str | None:
     operator = state.random.choice(IN_PLACE)
     return f"{name} {operator} {partner(state, array)}" if state.chance(0.5) else \
         f"{name}[{basic_index(state, array)}] {operator} {operand(state)}"
+
+
+def halves(state: State) -> str | None:
+    """Parts of an array are written one after the other from temporaries."""
+    if not (found := target(state)):
+        return None
+    name, array = found
+    cut = state.random.randint(0, len(array))
+    lower, upper = array[:cut], array[cut:]
+    first, second = f"{name}[:{cut}] = {nested(state, lower)}", f"{name}[{cut}:] = {nested(state, upper)}"
+    forms = [f"{first}; {second}", f"{second}; {first}", f"{first}; {name}[{cut}:] *= 2", f"{name}[{basic_index(state, array)}] = {nested(state, array, 1)}",
+             f"{name} {state.pick('+=', '-=', '*=')} {nested(state, array)}", f"{name}[0] = 3; {name} += {nested(state, array)}",
+             f"{first}; {name}[:{cut}] += {name}[:{cut}][::-1]"]
+    return state.random.choice(forms)
 
 
 def shifted(state: State, array) -> tuple[str, str] | None:
@@ -118,7 +132,7 @@ def rearrange(state: State) -> str | None:
 
 def repeat(state: State) -> str | None:
     """A few turns of a loop over one or two writes, as solvers have them: fusion, swapping and recycling are exercised."""
-    makers = [overlap, in_place, assign, with_out]
+    makers = [overlap, in_place, assign, with_out, halves, step]
     body = [text for text in (state.random.choice(makers)(state) for _ in range(state.random.randint(1, 2))) if text]
     if not body:
         return None
@@ -132,9 +146,15 @@ def step(state: State) -> str | None:
     if name is None:
         return None
     array = state.values[name]
-    other, third = partner(state, array), partner(state, array)
+    other, third = (nested(state, array, 1) if state.chance(0.5) else partner(state, array) for _ in range(2))
     forms = [f"{name} = {name} * 0.5 + {other}", f"{name} = {other} - {name} * {third}", f"{name} = np.where({name} > {third}, {name}, {other})",
              f"{name} = ({name} + {other}) * ({name} - {third})", f"{name} = np.minimum(abs({name}), {other}) + 0.25",
              f"{name} = ({name} - {name}.mean()) / 3", f"{name} = {name} / (1 + abs({name}).sum(axis=-1, keepdims=True))",
              f"{name} = ({name}[..., None] - {name}[..., None, :1]).sum(-1)", f"{name} = {name}.astype('f8').astype('f4') * 2"]
     return state.random.choice(forms)
+
+
+def drop(state: State) -> str | None:
+    """An array is dropped while what was issued may not have run."""
+    names = state.arrays()
+    return f"del {state.random.choice(names)}" if len(names) > 2 else None
