@@ -4,14 +4,18 @@
 //! the waiting thread itself, which then has no hand-over to wait for. Whoever runs shares the tiles of a group with the
 //! worker threads. The executor never takes the GIL.
 //!
+//! A waiting thread runs short windows itself. Long ones it leaves to the background thread, so that it can give up waiting and
+//! look for signals; nothing that was issued is lost by that.
+//!
 //! Rules: windows enter the queue in program order; `completed` only grows; it is stored after the group's instances
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
-#![expect(unsafe_code, reason = "copies bytes between instances")]
+#![expect(unsafe_code, reason = "copies bytes between instances; holds locks across a fork")]
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -69,6 +73,31 @@ impl Parallel for Workers {
     }
 }
 
+/// Most elements, summed over its launches, of a window that a waiting thread runs itself: well under a tenth of a second.
+const SHORT_ELEMENTS: usize = 1 << 24;
+/// Elements of a map that take as long as one element of a launch that runs whole (a matrix product, a sort).
+const WHOLE_WEIGHT: usize = 32;
+
+/// A closed window.
+struct Closed<T> {
+    launches: Vec<Launch<T>>,
+    short: bool,
+}
+
+impl<T> Closed<T> {
+    fn new(launches: Vec<Launch<T>>) -> Closed<T> {
+        let mut elements = 0usize;
+        for launch in &launches {
+            let size = match launch.work {
+                Work::Whole => launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum(),
+                Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate => launch.domain.iter().product(),
+            };
+            elements = elements.saturating_add(size);
+        }
+        Closed { launches, short: elements <= SHORT_ELEMENTS }
+    }
+}
+
 /// Counts that tests compare exactly.
 #[derive(Default)]
 pub struct Counters {
@@ -87,9 +116,14 @@ pub(crate) struct Executor<B: Backend> {
     mapper: Mapper,
     pool: Arc<Pool>,
     pub(crate) workers: Workers,
-    queue: Mutex<VecDeque<Vec<Launch<B::Task>>>>,
+    queue: Mutex<VecDeque<Closed<B::Task>>>,
     arrived: Condvar,
+    /// Whether a background thread serves the queue.
+    served: AtomicBool,
     running: Mutex<()>,
+    /// Told of every group that is done.
+    progress: Mutex<()>,
+    progressed: Condvar,
     completed: AtomicU64,
     failure: Mutex<Option<String>>,
     plan: Mutex<String>,
@@ -105,7 +139,10 @@ impl<B: Backend> Executor<B> {
             pool,
             queue: Mutex::new(VecDeque::new()),
             arrived: Condvar::new(),
+            served: AtomicBool::new(false),
             running: Mutex::new(()),
+            progress: Mutex::new(()),
+            progressed: Condvar::new(),
             completed: AtomicU64::new(0),
             failure: Mutex::new(None),
             plan: Mutex::new(String::new()),
@@ -130,7 +167,8 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Puts a closed window at the end of the queue; returns how many are waiting.
-    pub(crate) fn enqueue(&self, window: Vec<Launch<B::Task>>) -> usize {
+    pub(crate) fn enqueue(&self, launches: Vec<Launch<B::Task>>) -> usize {
+        let window = Closed::new(launches);
         let mut queue = self.queue.lock();
         queue.push_back(window);
         self.arrived.notify_one();
@@ -139,6 +177,7 @@ impl<B: Backend> Executor<B> {
 
     /// Body of the background thread.
     pub(crate) fn serve(&self) {
+        self.served.store(true, Ordering::Release);
         loop {
             {
                 let mut queue = self.queue.lock();
@@ -151,38 +190,72 @@ impl<B: Backend> Executor<B> {
         }
     }
 
-    /// Runs or waits until launch `sequence` is done. Its window must have been closed.
-    pub(crate) fn wait(&self, sequence: Sequence) -> Result<(), String> {
+    /// Runs or waits until launch `sequence` is done, whose window must have been closed, or until `patience` is over; whether it
+    /// is done.
+    pub(crate) fn wait(&self, sequence: Sequence, patience: Duration) -> Result<bool, String> {
+        let deadline = Instant::now() + patience;
         while self.completed() < sequence {
-            let _role = self.running.lock();
-            if self.completed() < sequence && !self.run_next() {
-                let lost = format!("launch {sequence} was never queued");
-                return Err(self.failure().unwrap_or(lost));
+            let short = self.queue.lock().front().is_none_or(|window| window.short);
+            if short || !self.served.load(Ordering::Acquire) {
+                let Some(_role) = self.running.try_lock_until(deadline) else { return Ok(false) };
+                if self.completed() < sequence && !self.run_next() {
+                    let lost = format!("launch {sequence} was never queued");
+                    return Err(self.failure().unwrap_or(lost));
+                }
+            } else {
+                let mut progress = self.progress.lock();
+                if self.completed() < sequence && self.progressed.wait_until(&mut progress, deadline).timed_out() {
+                    return Ok(self.completed() >= sequence);
+                }
             }
         }
         match self.failure() {
             Some(failure) => Err(failure),
-            None => Ok(()),
+            None => Ok(true),
+        }
+    }
+
+    fn complete(&self, sequence: Sequence) {
+        self.completed.fetch_max(sequence, Ordering::AcqRel);
+        drop(self.progress.lock());
+        self.progressed.notify_all();
+    }
+
+    /// Before a fork: takes the locks, so that none is held by a thread that the child will not have.
+    pub(crate) fn hold(&self) {
+        std::mem::forget(self.running.lock());
+        std::mem::forget(self.queue.lock());
+        std::mem::forget(self.progress.lock());
+    }
+
+    /// After a fork, on both sides: lets go of the locks that [`Executor::hold`] took.
+    pub(crate) fn let_go(&self) {
+        // SAFETY: `hold` took these locks on this thread and forgot the guards.
+        unsafe {
+            self.progress.force_unlock();
+            self.queue.force_unlock();
+            self.running.force_unlock();
         }
     }
 
     /// In a forked child: there are no threads left but this one, so it does everything itself.
     pub(crate) fn forked(&self) {
         self.workers.alone.store(true, Ordering::Relaxed);
+        self.served.store(false, Ordering::Release);
     }
 
     /// Runs the window at the head of the queue. The caller holds the role.
     fn run_next(&self) -> bool {
         let Some(window) = self.queue.lock().pop_front() else { return false };
-        let last = window.last().map_or(0, |launch| launch.sequence);
+        let last = window.launches.last().map_or(0, |launch| launch.sequence);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            for group in fuse::plan(window, self.mapper.fusion) {
+            for group in fuse::plan(window.launches, self.mapper.fusion) {
                 if self.mapper.show_plan {
                     self.plan.lock().push_str(&group.to_string());
                 }
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
                 self.run_group(group);
-                self.completed.fetch_max(done, Ordering::AcqRel);
+                self.complete(done);
             }
         }));
         if let Err(panic) = outcome {
@@ -193,7 +266,7 @@ impl<B: Backend> Executor<B> {
                 .unwrap_or_else(|| "unknown".to_owned());
             self.failure.lock().get_or_insert(text);
         }
-        self.completed.fetch_max(last, Ordering::AcqRel);
+        self.complete(last);
         true
     }
 

@@ -1,11 +1,12 @@
 //! The memory pool: instances come from here and go back, because touching fresh pages costs more than most work.
 //!
-//! Blocks are whole pages from `mmap`, kept in lists by rounded size and handed out again most recently used first.
+//! Blocks are whole pages from `mmap`, kept by size and handed out again to whatever they are not much too large for,
+//! most recently used first.
 //! The pool also keeps the account that `--sysmem` limits: bytes reserved by fields that exist, counted at issue, so
 //! that MemoryError comes at the user's line. It does not decide when to raise (the shim does, with the array's name).
-#![expect(unsafe_code, reason = "mmap and munmap")]
+#![expect(unsafe_code, reason = "mmap and munmap; holds a lock across a fork")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -40,7 +41,7 @@ impl Drop for Block {
 
 /// Free blocks and the account of reserved bytes.
 pub struct Pool {
-    free: Mutex<HashMap<usize, Vec<usize>>>,
+    free: Mutex<BTreeMap<usize, Vec<usize>>>,
     free_bytes: AtomicUsize,
     reserved: AtomicUsize,
     fresh_blocks: AtomicU64,
@@ -51,7 +52,7 @@ impl Pool {
     /// A pool whose fields may reserve `limit` bytes.
     pub fn new(limit: usize) -> Arc<Pool> {
         Arc::new(Pool {
-            free: Mutex::new(HashMap::new()),
+            free: Mutex::new(BTreeMap::new()),
             free_bytes: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
             fresh_blocks: AtomicU64::new(0),
@@ -90,9 +91,8 @@ impl Pool {
     /// A block of at least `bytes` bytes; its contents are arbitrary.
     pub fn take(self: &Arc<Pool>, bytes: usize) -> Block {
         let rounded = rounded(bytes);
-        if let Some(address) = self.free.lock().get_mut(&rounded).and_then(Vec::pop) {
-            self.free_bytes.fetch_sub(rounded, Ordering::AcqRel);
-            return Block { address, bytes: rounded, pool: self.clone() };
+        if let Some((address, length)) = self.reuse(rounded) {
+            return Block { address, bytes: length, pool: self.clone() };
         }
         if self.free_bytes.load(Ordering::Acquire) + self.reserved() > self.limit {
             self.trim();
@@ -107,14 +107,38 @@ impl Pool {
         Block { address, bytes: rounded, pool: self.clone() }
     }
 
+    /// The smallest free block that holds `bytes` without wasting more than half of itself.
+    fn reuse(&self, bytes: usize) -> Option<(usize, usize)> {
+        let mut free = self.free.lock();
+        let (length, addresses) = free.range_mut(bytes..=bytes.saturating_mul(2)).next()?;
+        let length = *length;
+        let address = addresses.pop()?;
+        if addresses.is_empty() {
+            free.remove(&length);
+        }
+        self.free_bytes.fetch_sub(length, Ordering::AcqRel);
+        Some((address, length))
+    }
+
     fn put_back(&self, address: usize, bytes: usize) {
         self.free.lock().entry(bytes).or_default().push(address);
         self.free_bytes.fetch_add(bytes, Ordering::AcqRel);
     }
 
+    /// Before a fork: takes the lock, so that no thread that the child will not have holds it.
+    pub(crate) fn hold(&self) {
+        std::mem::forget(self.free.lock());
+    }
+
+    /// After a fork, on both sides: lets go of the lock that [`Pool::hold`] took.
+    pub(crate) fn let_go(&self) {
+        // SAFETY: `hold` took this lock on this thread and forgot the guard.
+        unsafe { self.free.force_unlock() };
+    }
+
     /// Gives all free blocks back to the system.
     pub fn trim(&self) {
-        for (bytes, addresses) in self.free.lock().drain() {
+        for (bytes, addresses) in std::mem::take(&mut *self.free.lock()) {
             for address in addresses {
                 self.free_bytes.fetch_sub(bytes, Ordering::AcqRel);
                 // SAFETY: the block was mapped by `map` with this length and, being free, is used by nobody (Block's invariant).

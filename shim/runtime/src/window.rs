@@ -2,10 +2,12 @@
 //!
 //! A window closes when it is long enough or when someone waits; never by time, load or free memory, so that every shard
 //! closes its windows at the same launches.
+#![expect(unsafe_code, reason = "holds a lock across a fork")]
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -40,7 +42,7 @@ pub enum RuntimeError {
 pub struct Issued {
     /// Number of the launch.
     pub sequence: Sequence,
-    /// Too many windows wait: the caller should [`Runtime::catch_up`] (without the GIL) before issuing more.
+    /// Too many windows wait: the caller should wait for [`Runtime::backlog_end`] before issuing more.
     pub backlog: bool,
     /// The launch touches a pinned field: the caller must [`Runtime::wait`] for it before going on.
     pub pinned: bool,
@@ -54,6 +56,8 @@ pub struct Runtime<B: Backend> {
     window: Mutex<Vec<Launch<B::Task>>>,
     issued: AtomicU64,
     fields: AtomicU64,
+    /// Whether [`Runtime::before_fork`] holds the locks.
+    held: AtomicBool,
 }
 
 impl<B: Backend> Runtime<B> {
@@ -64,7 +68,15 @@ impl<B: Backend> Runtime<B> {
         let server = executor.clone();
         // Without its background thread nothing is lost: waits run the queue themselves.
         drop(std::thread::Builder::new().name("legate-executor".to_owned()).spawn(move || server.serve()));
-        Runtime { executor, pool, mapper, window: Mutex::new(Vec::new()), issued: AtomicU64::new(0), fields: AtomicU64::new(0) }
+        Runtime {
+            executor,
+            pool,
+            mapper,
+            window: Mutex::new(Vec::new()),
+            issued: AtomicU64::new(0),
+            fields: AtomicU64::new(0),
+            held: AtomicBool::new(false),
+        }
     }
 
     /// The tunables in force.
@@ -92,15 +104,12 @@ impl<B: Backend> Runtime<B> {
         &self.executor.workers
     }
 
-    /// A new field of `bytes` bytes without memory yet. When the limit does not allow it, waits for what is in flight
-    /// (temporaries may end), then gives up.
+    /// A new field of `bytes` bytes without memory yet. When the limit does not allow it the caller should wait for what is in
+    /// flight (temporaries may end) before giving up.
     pub fn field(&self, bytes: usize) -> Result<Handle, RuntimeError> {
         if !self.pool.has_room(bytes) {
-            self.flush()?;
-            if !self.pool.has_room(bytes) {
-                let used = self.pool.reserved();
-                return Err(RuntimeError::OutOfMemory { asked: bytes, used, limit: self.pool.limit() });
-            }
+            let used = self.pool.reserved();
+            return Err(RuntimeError::OutOfMemory { asked: bytes, used, limit: self.pool.limit() });
         }
         Ok(self.new_field(bytes, None))
     }
@@ -144,12 +153,13 @@ impl<B: Backend> Runtime<B> {
         self.executor.completed() >= sequence
     }
 
-    /// Waits until launch `sequence` has been run, closing the window if it is in there. Call without the GIL.
-    pub fn wait(&self, sequence: Sequence) -> Result<(), RuntimeError> {
+    /// Waits until launch `sequence` has been run, closing the window if it is in there, for about `patience` at most; whether it
+    /// has been run. Call without the GIL.
+    pub fn wait(&self, sequence: Sequence, patience: Duration) -> Result<bool, RuntimeError> {
         if self.is_done(sequence) {
             return match self.executor.failure() {
                 Some(failure) => Err(RuntimeError::Failed(failure)),
-                None => Ok(()),
+                None => Ok(true),
             };
         }
         {
@@ -158,25 +168,44 @@ impl<B: Backend> Runtime<B> {
                 self.executor.enqueue(std::mem::take(&mut *window));
             }
         }
-        self.executor.wait(sequence).map_err(RuntimeError::Failed)
+        self.executor.wait(sequence, patience).map_err(RuntimeError::Failed)
     }
 
-    /// Waits until everything issued so far has been run. Call without the GIL.
-    pub fn flush(&self) -> Result<(), RuntimeError> {
-        self.wait(self.issued.load(Ordering::Acquire))
+    /// Number of the last launch issued.
+    pub fn newest(&self) -> Sequence {
+        self.issued.load(Ordering::Acquire)
     }
 
-    /// Waits until only the newest windows are left. Call without the GIL.
-    pub fn catch_up(&self) -> Result<(), RuntimeError> {
+    /// The launch to wait for so that only the newest windows are left.
+    pub fn backlog_end(&self) -> Sequence {
         let slack = (self.mapper.window * self.mapper.run_ahead / 2) as u64;
         let open = self.window.lock().len() as u64;
-        let queued = self.issued.load(Ordering::Acquire).saturating_sub(open);
-        self.executor.wait(queued.saturating_sub(slack)).map_err(RuntimeError::Failed)
+        self.newest().saturating_sub(open).saturating_sub(slack)
     }
 
-    /// Tells the runtime that it lives in a forked child now, which has no threads but the calling one. The parent must
-    /// have flushed before the fork.
+    /// Before a fork, when all that was issued is done: no thread but the calling one holds a lock of the runtime until
+    /// [`Runtime::after_fork`] or [`Runtime::forked`].
+    pub fn before_fork(&self) {
+        if !self.held.swap(true, Ordering::AcqRel) {
+            self.executor.hold();
+            std::mem::forget(self.window.lock());
+            self.pool.hold();
+        }
+    }
+
+    /// After a fork, in the parent.
+    pub fn after_fork(&self) {
+        if self.held.swap(false, Ordering::AcqRel) {
+            self.pool.let_go();
+            // SAFETY: `before_fork` took this lock on this thread and forgot the guard.
+            unsafe { self.window.force_unlock() };
+            self.executor.let_go();
+        }
+    }
+
+    /// After a fork, in the child: it has no threads but the calling one, and does everything itself.
     pub fn forked(&self) {
+        self.after_fork();
         self.executor.forked();
     }
 
