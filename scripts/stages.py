@@ -17,6 +17,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
+# What stages of their own run.
+ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "test_programs.py", "test_cases.py")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
 CRATES = ["-p", "legate-launcher", "-p", "legate-runtime", "-p", "legate-kernels"]
 
@@ -41,7 +43,7 @@ STAGES = [
     # Optimised, since the tests go through millions of elements, but with overflow checks and assertions.
     Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
     Stage("launcher", [*PYTEST, "tests/launcher"], "check", 300),
-    Stage("arrays, tiny tiles", [*PYTEST, "tests/numpy", "--stage", "tiny"], "check", 600),
+    Stage("arrays, tiny tiles", [*PYTEST, "tests", *ELSEWHERE, "--stage", "tiny"], "check", 900),
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
     Stage("arrays, not fused", [*PYTEST, "tests/numpy", "--stage", "unfused"], "quick", 600),
     Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
