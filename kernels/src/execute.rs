@@ -77,7 +77,7 @@ impl fmt::Debug for Executable {
 impl Executable {
     /// Makes all decisions that do not depend on the tile.
     pub fn compile(program: Program) -> Executable {
-        let plans = program.passes.iter().map(|pass| Plan::new(pass, Nest::new(pass, None))).collect();
+        let plans = program.passes.iter().map(|pass| Plan::new(&program, pass, Nest::new(pass, None))).collect();
         let chunk_rows = chunk_rows(&program);
         Executable { program, plans, chunk_rows }
     }
@@ -104,7 +104,7 @@ impl Executable {
         let plans = match (self.program.split, &tile.inner) {
             (Split::Inner(axis), Some(range)) => {
                 let nests = self.program.passes.iter().map(|pass| (pass, Nest::new(pass, Some((axis, range)))));
-                narrowed = nests.map(|(pass, nest)| Plan::new(pass, nest)).collect();
+                narrowed = nests.map(|(pass, nest)| Plan::new(&self.program, pass, nest)).collect();
                 &narrowed
             }
             _ => &self.plans,
@@ -120,6 +120,7 @@ impl Executable {
             }
             row = end;
         }
+        transfer::finish_streams();
         Ok(run.into_partials())
     }
 

@@ -7,7 +7,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::nest::{Base, Nest, Walk};
-use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Reducer, Seed, Step};
+use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
 /// Innermost runs shorter than this are gathered into full blocks.
 const SHORT_RUN: usize = 64;
@@ -23,6 +23,10 @@ const LONE_BLOCK: usize = 16 << 10;
 
 /// Operands that repeat after at most this many elements are gathered once per chunk.
 const PERIOD: usize = 512;
+
+/// Outputs of at least so many bytes are written past the caches: more than a last-level cache is likely to keep until
+/// another program reads them.
+const STREAM_BYTES: usize = 64 << 20;
 
 /// An index into the table of current addresses: first the walks, then the storages.
 pub(super) type Pointer = usize;
@@ -42,6 +46,8 @@ pub(super) struct Transfer {
     pub(super) storage: Pointer,
     /// Only in the first block of a chunk: what was gathered then serves every block.
     pub(super) once: bool,
+    /// Past the caches: nothing reads it again soon.
+    pub(super) streams: bool,
 }
 
 /// One loop call per block.
@@ -131,14 +137,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Lowers `pass`, whose nest is given.
-    pub(super) fn new(pass: &Pass, nest: Nest) -> Plan {
+    /// Lowers a pass of `program`, whose nest is given.
+    pub(super) fn new(program: &Program, pass: &Pass, nest: Nest) -> Plan {
         let innermost = nest.axes[nest.axes.len() - 1];
         let gathers = nest.axes.len() > 1 && innermost.length < SHORT_RUN;
         let mut lowering = Lowering {
             pass,
             nest: &nest,
             gathers,
+            streams: streams(program, pass, &nest, gathers),
             operations: Vec::with_capacity(pass.steps.len() + 2),
             registers: pass.registers.iter().map(|bytes| Register { item_bytes: *bytes, pinned: false }).collect(),
             loaded: vec![None; pass.accesses.len()],
@@ -182,6 +189,8 @@ struct Lowering<'a> {
     pass: &'a Pass,
     nest: &'a Nest,
     gathers: bool,
+    /// For each access, whether what is written there goes past the caches.
+    streams: SmallVec<[bool; 8]>,
     operations: Vec<Operation>,
     registers: Vec<Register>,
     /// The register that already holds an access's block.
@@ -307,7 +316,7 @@ impl Lowering<'_> {
         self.registers.push(Register { item_bytes: walk.item_bytes, pinned: once });
         self.loaded[access] = Some(register);
         let operand = self.register_operand(register);
-        self.operations.push(Operation::Load(Transfer { walk: access, storage: operand.pointer, once }));
+        self.operations.push(Operation::Load(Transfer { walk: access, storage: operand.pointer, once, streams: false }));
         operand
     }
 
@@ -318,13 +327,14 @@ impl Lowering<'_> {
             Arg::Access(access) => access,
         };
         let walk = &self.nest.walks[access];
-        if let Some(stride) = self.direct_stride(walk) {
+        let streams = self.streams[access];
+        if let (Some(stride), false) = (self.direct_stride(walk), streams) {
             return (Operand { pointer: access, stride }, None);
         }
         let register = self.registers.len();
         self.registers.push(Register { item_bytes: walk.item_bytes, pinned: false });
         let operand = self.register_operand(register);
-        let store = Operation::Store(Transfer { walk: access, storage: operand.pointer, once: false });
+        let store = Operation::Store(Transfer { walk: access, storage: operand.pointer, once: false, streams });
         (operand, Some(store))
     }
 
@@ -360,6 +370,28 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// Which accesses of a pass are outputs that fill much more than the caches and that nothing in the program reads.
+fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallVec<[bool; 8]> {
+    let reads_nothing_back = |buffer: Memory| {
+        let same = |pass: &Pass| pass.accesses.iter().filter(|access| access.memory == buffer).count();
+        program.passes.iter().map(same).sum::<usize>() == 1
+    };
+    pass.accesses
+        .iter()
+        .zip(&nest.walks)
+        .map(|(access, walk)| {
+            let elements = pass.rows.len() * nest.row_elements;
+            let is_dense = walk.strides.last() == Some(&walk.item_bytes.cast_signed());
+            !gathers
+                && is_dense
+                && walk.item_bytes.is_power_of_two()
+                && elements * walk.item_bytes >= STREAM_BYTES
+                && matches!(access.memory, Memory::Buffer(_))
+                && reads_nothing_back(access.memory)
+        })
+        .collect()
 }
 
 /// Whether two walks may touch the same bytes other than element by element.

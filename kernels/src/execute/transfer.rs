@@ -119,6 +119,53 @@ pub(super) unsafe fn store(target: &BlockWalk<'_>, register: *const u8, count: u
     });
 }
 
+/// Copies a register to contiguous memory past the caches.
+///
+/// # Safety
+/// Both sides must hold `bytes` bytes and not overlap.
+#[cfg(target_arch = "x86_64")]
+pub(super) unsafe fn stream(target: *mut u8, register: *const u8, bytes: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+
+    // Whole cache lines only: a line written in part is read first anyway.
+    let head = target.align_offset(64).min(bytes);
+    let body = (bytes - head) / 64 * 64;
+    // SAFETY: the caller's; the body is aligned.
+    unsafe {
+        ptr::copy_nonoverlapping(register, target, head);
+        for offset in (head..head + body).step_by(64) {
+            let (from, to) = (register.add(offset).cast::<__m128i>(), target.add(offset).cast::<__m128i>());
+            let quarters = [0, 1, 2, 3].map(|quarter| _mm_loadu_si128(from.add(quarter)));
+            for (quarter, value) in quarters.into_iter().enumerate() {
+                _mm_stream_si128(to.add(quarter), value);
+            }
+        }
+        let done = head + body;
+        ptr::copy_nonoverlapping(register.add(done), target.add(done), bytes - done);
+    }
+}
+
+/// Makes streamed bytes visible to other threads.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn finish_streams() {
+    // SAFETY: every x86-64 has it.
+    unsafe { std::arch::x86_64::_mm_sfence() };
+}
+
+/// Elsewhere there is no portable way past the caches.
+///
+/// # Safety
+/// Both sides must hold `bytes` bytes and not overlap.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn stream(target: *mut u8, register: *const u8, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe { ptr::copy_nonoverlapping(register, target, bytes) };
+}
+
+/// Nothing to do.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn finish_streams() {}
+
 /// `output[j] = kernel(output[j], input[i, j])` for the block's elements; the first to reach an output element seeds it.
 ///
 /// # Safety

@@ -113,11 +113,15 @@ impl Cursor<'_, '_> {
             unsafe {
                 match operation {
                     Operation::Call(call) => self.call(call, count)?,
-                    Operation::Load(Transfer { walk, storage, once }) => {
+                    Operation::Load(Transfer { walk, storage, once, .. }) => {
                         if !once || first == 0 {
                             let source = self.block_walk(*walk, odometer);
                             transfer::load(self.pointers[*storage], &source, count);
                         }
+                    }
+                    Operation::Store(Transfer { walk, storage, streams: true, .. }) => {
+                        let bytes = count * self.plan.nest.walks[*walk].item_bytes;
+                        transfer::stream(self.pointers[*walk], self.pointers[*storage], bytes);
                     }
                     Operation::Store(Transfer { walk, storage, .. }) => {
                         let target = self.block_walk(*walk, odometer);
