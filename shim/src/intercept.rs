@@ -169,20 +169,29 @@ fn judge_globals(globals: &Bound<'_, PyDict>) -> Option<Caller> {
     RULES.get()?.judge(name.as_deref(), file.as_deref())
 }
 
-/// Walks outward from the running frame to the first code that says whose it is.
-fn caller_outward(py: Python<'_>) -> Caller {
+/// The running Python frame and those that wait for it, innermost first.
+fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
     // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
     let innermost = unsafe { ffi::PyEval_GetFrame() };
     // SAFETY: as above.
-    let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, innermost.cast::<ffi::PyObject>()) };
-    while let Some(this) = frame {
-        let judged = this.getattr("f_globals").ok().and_then(|globals| judge_globals(globals.cast::<PyDict>().ok()?));
-        if let Some(caller) = judged {
-            return caller;
-        }
-        frame = this.getattr("f_back").ok().filter(|back| !back.is_none());
-    }
-    Caller::User
+    let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, innermost.cast::<ffi::PyObject>()) };
+    std::iter::successors(innermost, |frame| frame.getattr("f_back").ok().filter(|back| !back.is_none()))
+}
+
+/// Judges the code of a frame by its globals.
+fn caller_of_frame(frame: &Bound<'_, PyAny>) -> Option<Caller> {
+    let globals = frame.getattr("f_globals").ok()?;
+    judge_globals(globals.cast::<PyDict>().ok()?)
+}
+
+/// Walks outward from the running frame to the first code that says whose it is.
+fn caller_outward(py: Python<'_>) -> Caller {
+    frames(py).find_map(|frame| caller_of_frame(&frame)).unwrap_or(Caller::User)
+}
+
+/// The innermost frame of user code: the line that the user wrote.
+pub(crate) fn user_frame(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
+    frames(py).find(|frame| caller_of_frame(frame) == Some(Caller::User))
 }
 
 /// Whose code is the innermost running Python frame?
