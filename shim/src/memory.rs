@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "reads elements of live host arrays")]
 
 use legate_runtime::{Handle, RuntimeError};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
@@ -23,15 +23,18 @@ pub(crate) fn field(
     shape: &[usize],
     descr: &Bound<'_, PyAny>,
 ) -> PyResult<Handle> {
-    let outcome =
-        if shim.runtime.pool().has_room(bytes) { shim.runtime.field(bytes) } else { py.detach(|| shim.runtime.field(bytes)) };
-    match outcome {
+    if !shim.runtime.pool().has_room(bytes) {
+        // Temporaries of what is in flight may end.
+        shim.flush(py)?;
+    }
+    match shim.runtime.field(bytes) {
         Ok(handle) => Ok(handle),
         Err(RuntimeError::OutOfMemory { used, limit, .. }) => {
             let class = py.import("numpy._core._exceptions")?.getattr("_ArrayMemoryError")?;
-            let error = class.call1((PyTuple::new(py, shape)?, descr))?;
-            error.call_method1("add_note", (format!("arrays hold {used} of {limit} bytes; --sysmem sets the limit"),))?;
-            Err(PyErr::from_value(error))
+            let error = PyErr::from_value(class.call1((PyTuple::new(py, shape)?, descr))?);
+            let reason = format!("arrays hold {used} of {limit} bytes; --sysmem sets the limit");
+            error.set_cause(py, Some(PyMemoryError::new_err(reason)));
+            Err(error)
         }
         Err(RuntimeError::Failed(text)) => Err(PyRuntimeError::new_err(text)),
     }

@@ -161,7 +161,23 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(result)
 }
 
-/// In a forked child: goes on without threads. The parent calls `flush` before it forks.
+/// Before a fork: waits for everything, and holds the runtime still until `after_fork` or `forked`.
+#[pyfunction]
+fn before_fork(py: Python<'_>) -> PyResult<()> {
+    let shim = shim(py)?;
+    shim.flush(py)?;
+    shim.runtime.before_fork();
+    Ok(())
+}
+
+/// After a fork, in the parent.
+#[pyfunction]
+fn after_fork(py: Python<'_>) -> PyResult<()> {
+    shim(py)?.runtime.after_fork();
+    Ok(())
+}
+
+/// In a forked child: goes on without threads.
 #[pyfunction]
 fn forked(py: Python<'_>) -> PyResult<()> {
     shim(py)?.runtime.forked();
@@ -195,6 +211,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(note_rebound, module)?,
         wrap_pyfunction!(plan_text, module)?,
         wrap_pyfunction!(counters, module)?,
+        wrap_pyfunction!(before_fork, module)?,
+        wrap_pyfunction!(after_fork, module)?,
         wrap_pyfunction!(forked, module)?,
         wrap_pyfunction!(set_metaclass, module)?,
         wrap_pyfunction!(create::zeros, module)?,

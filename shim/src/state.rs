@@ -3,6 +3,7 @@
 //! Made once, when `legate._core` is loaded or first configured; never torn down (the process ends first).
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use legate_runtime::{Issued, Mapper, Runtime, RuntimeError, Sequence};
 use parking_lot::Mutex;
@@ -37,6 +38,9 @@ pub(crate) struct Shim {
     /// Highest launch that the program has waited for: decides, in program order, what counts as resident.
     synced: std::sync::atomic::AtomicU64,
 }
+
+/// How long a wait goes on without a look at signals.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 static SHIM: PyOnceLock<Shim> = PyOnceLock::new();
 static PENDING: OnceLock<Settings> = OnceLock::new();
@@ -102,20 +106,29 @@ impl Shim {
         self.numpy.bind(py).getattr(name)
     }
 
-    /// Waits, without the GIL, until a launch is done; then reports the floating-point events so far.
+    /// Waits, without the GIL, until a launch is done; then reports the floating-point events so far. Python's signal handlers
+    /// run meanwhile; what one raises (KeyboardInterrupt) ends the wait, not the work.
     pub(crate) fn wait(&self, py: Python<'_>, sequence: Sequence) -> PyResult<()> {
         if sequence > self.synced.load(std::sync::atomic::Ordering::Relaxed) {
-            if !self.runtime.is_done(sequence) {
-                py.detach(|| self.runtime.wait(sequence)).map_err(failed)?;
-            }
+            self.await_launch(py, sequence)?;
             self.synced.fetch_max(sequence, std::sync::atomic::Ordering::Relaxed);
         }
         self.warn(py)
     }
 
+    fn await_launch(&self, py: Python<'_>, sequence: Sequence) -> PyResult<()> {
+        if self.runtime.is_done(sequence) {
+            return Ok(());
+        }
+        while !py.detach(|| self.runtime.wait(sequence, PATIENCE)).map_err(failed)? {
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
     /// Waits for everything.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.runtime.flush()).map_err(failed)?;
+        self.await_launch(py, self.runtime.newest())?;
         self.warn(py)
     }
 
@@ -130,7 +143,7 @@ impl Shim {
             return self.wait(py, issued.sequence);
         }
         if issued.backlog {
-            py.detach(|| self.runtime.catch_up()).map_err(failed)?;
+            self.await_launch(py, self.runtime.backlog_end())?;
         }
         self.warn(py)
     }

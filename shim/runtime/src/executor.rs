@@ -9,7 +9,7 @@
 //!
 //! Rules: windows enter the queue in program order; `completed` only grows; it is stored after the group's instances
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
-#![expect(unsafe_code, reason = "copies bytes between instances; holds locks across a fork")]
+#![expect(unsafe_code, reason = "copies bytes between instances")]
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -175,13 +175,20 @@ impl<B: Backend> Executor<B> {
         queue.len()
     }
 
-    /// Body of the background thread.
+    /// Whether a background thread is wanted; says that one comes.
+    pub(crate) fn start_serving(&self) -> bool {
+        !self.workers.alone.load(Ordering::Relaxed) && !self.served.swap(true, Ordering::AcqRel)
+    }
+
+    /// Body of the background thread, until [`Executor::stop_serving`].
     pub(crate) fn serve(&self) {
-        self.served.store(true, Ordering::Release);
         loop {
             {
                 let mut queue = self.queue.lock();
                 while queue.is_empty() {
+                    if !self.served.load(Ordering::Acquire) {
+                        return;
+                    }
                     self.arrived.wait(&mut queue);
                 }
             }
@@ -221,27 +228,16 @@ impl<B: Backend> Executor<B> {
         self.progressed.notify_all();
     }
 
-    /// Before a fork: takes the locks, so that none is held by a thread that the child will not have.
-    pub(crate) fn hold(&self) {
-        std::mem::forget(self.running.lock());
-        std::mem::forget(self.queue.lock());
-        std::mem::forget(self.progress.lock());
-    }
-
-    /// After a fork, on both sides: lets go of the locks that [`Executor::hold`] took.
-    pub(crate) fn let_go(&self) {
-        // SAFETY: `hold` took these locks on this thread and forgot the guards.
-        unsafe {
-            self.progress.force_unlock();
-            self.queue.force_unlock();
-            self.running.force_unlock();
-        }
+    /// Has the background thread end as soon as it is idle.
+    pub(crate) fn stop_serving(&self) {
+        let _queue = self.queue.lock();
+        self.served.store(false, Ordering::Release);
+        self.arrived.notify_all();
     }
 
     /// In a forked child: there are no threads left but this one, so it does everything itself.
     pub(crate) fn forked(&self) {
         self.workers.alone.store(true, Ordering::Relaxed);
-        self.served.store(false, Ordering::Release);
     }
 
     /// Runs the window at the head of the queue. The caller holds the role.

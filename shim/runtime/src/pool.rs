@@ -4,7 +4,7 @@
 //! most recently used first.
 //! The pool also keeps the account that `--sysmem` limits: bytes reserved by fields that exist, counted at issue, so
 //! that MemoryError comes at the user's line. It does not decide when to raise (the shim does, with the array's name).
-#![expect(unsafe_code, reason = "mmap and munmap; holds a lock across a fork")]
+#![expect(unsafe_code, reason = "mmap and munmap")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,17 +123,6 @@ impl Pool {
     fn put_back(&self, address: usize, bytes: usize) {
         self.free.lock().entry(bytes).or_default().push(address);
         self.free_bytes.fetch_add(bytes, Ordering::AcqRel);
-    }
-
-    /// Before a fork: takes the lock, so that no thread that the child will not have holds it.
-    pub(crate) fn hold(&self) {
-        std::mem::forget(self.free.lock());
-    }
-
-    /// After a fork, on both sides: lets go of the lock that [`Pool::hold`] took.
-    pub(crate) fn let_go(&self) {
-        // SAFETY: `hold` took this lock on this thread and forgot the guard.
-        unsafe { self.free.force_unlock() };
     }
 
     /// Gives all free blocks back to the system.

@@ -2,11 +2,10 @@
 //!
 //! A window closes when it is long enough or when someone waits; never by time, load or free memory, so that every shard
 //! closes its windows at the same launches.
-#![expect(unsafe_code, reason = "holds a lock across a fork")]
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -56,8 +55,8 @@ pub struct Runtime<B: Backend> {
     window: Mutex<Vec<Launch<B::Task>>>,
     issued: AtomicU64,
     fields: AtomicU64,
-    /// Whether [`Runtime::before_fork`] holds the locks.
-    held: AtomicBool,
+    /// The background thread.
+    server: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl<B: Backend> Runtime<B> {
@@ -65,18 +64,17 @@ impl<B: Backend> Runtime<B> {
     pub fn new(backend: B, mapper: Mapper) -> Runtime<B> {
         let pool = Pool::new(mapper.memory_limit);
         let executor = Arc::new(Executor::new(backend, mapper.clone(), pool.clone()));
-        let server = executor.clone();
-        // Without its background thread nothing is lost: waits run the queue themselves.
-        drop(std::thread::Builder::new().name("legate-executor".to_owned()).spawn(move || server.serve()));
-        Runtime {
+        let runtime = Runtime {
             executor,
             pool,
             mapper,
             window: Mutex::new(Vec::new()),
             issued: AtomicU64::new(0),
             fields: AtomicU64::new(0),
-            held: AtomicBool::new(false),
-        }
+            server: Mutex::new(None),
+        };
+        runtime.start_server();
+        runtime
     }
 
     /// The tunables in force.
@@ -183,30 +181,35 @@ impl<B: Backend> Runtime<B> {
         self.newest().saturating_sub(open).saturating_sub(slack)
     }
 
-    /// Before a fork, when all that was issued is done: no thread but the calling one holds a lock of the runtime until
-    /// [`Runtime::after_fork`] or [`Runtime::forked`].
+    /// Before a fork, when all that was issued is done: ends the background thread, so that it holds no lock in the child, which
+    /// will not have it. [`Runtime::after_fork`] or [`Runtime::forked`] must follow.
     pub fn before_fork(&self) {
-        if !self.held.swap(true, Ordering::AcqRel) {
-            self.executor.hold();
-            std::mem::forget(self.window.lock());
-            self.pool.hold();
+        if let Some(server) = self.server.lock().take() {
+            self.executor.stop_serving();
+            drop(server.join());
         }
     }
 
-    /// After a fork, in the parent.
+    /// After a fork, in the parent: starts the background thread again.
     pub fn after_fork(&self) {
-        if self.held.swap(false, Ordering::AcqRel) {
-            self.pool.let_go();
-            // SAFETY: `before_fork` took this lock on this thread and forgot the guard.
-            unsafe { self.window.force_unlock() };
-            self.executor.let_go();
-        }
+        self.start_server();
     }
 
     /// After a fork, in the child: it has no threads but the calling one, and does everything itself.
     pub fn forked(&self) {
-        self.after_fork();
         self.executor.forked();
+    }
+
+    fn start_server(&self) {
+        if self.executor.start_serving() {
+            let executor = self.executor.clone();
+            let server = std::thread::Builder::new().name("legate-executor".to_owned()).spawn(move || executor.serve());
+            match server {
+                Ok(server) => *self.server.lock() = Some(server),
+                // Without its background thread nothing is lost: waits run the queue themselves.
+                Err(_) => self.executor.stop_serving(),
+            }
+        }
     }
 
     /// The plan of everything run so far, as text (empty unless asked for by the mapper).
