@@ -3,7 +3,9 @@
 Promises: walks a table of draws over sizes around tile and word edges, from fresh states and from states that keep a spare half word or
 a spare normal deviate, alone and in random sequence. Expected numbers are NumPy's own.
 """
+import copy
 import os
+import pickle
 import random
 
 import numpy as host
@@ -228,3 +230,25 @@ def test_what_is_drawn_stays():
     assert difference(oracle.random(size), ours.random(size)) is None
     assert difference(kept, first) is None
     assert [g.random() for g in ours.spawn(2)] == [g.random() for g in oracle.spawn(2)]
+
+
+@pytest.mark.parametrize("legacy", (False, True))
+def test_copies_draw_on(legacy):
+    """A pickled or copied generator is of the same type, and goes on where the original was."""
+    ours = make(candidate(), "MT19937", legacy, 5, True)
+    oracle = make(host, "MT19937", legacy, 5, True)
+    size = SIZES[-1]
+    for copied in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
+        assert type(copied) is type(ours)
+        assert difference(copy.deepcopy(oracle).uniform(1, 2, size), copied.uniform(1, 2, size)) is None
+    assert state_of(ours, legacy) == state_of(oracle, legacy)
+
+
+def test_libraries_get_host_arrays():
+    """Code of an installed package that was handed a generator draws what NumPy would give it."""
+    ours, oracle = make(candidate(), "PCG64", False, 5, False), make(host, "PCG64", False, 5, False)
+    library = {"__name__": "installed", "__file__": pytest.__file__}
+    exec("def draw(generator, size):\n    return generator.random(size), generator.poisson(3, size)", library)
+    for got, wanted in zip(library["draw"](ours, SIZES[-1]), library["draw"](oracle, SIZES[-1])):
+        assert type(got) is host.ndarray
+        assert difference(wanted, got) is None
