@@ -63,6 +63,8 @@ g.integers(0, 200, N, dtype='u1')
 g.integers(3, 67, (N, 3), dtype='u1')
 g.integers(0, 2, N, dtype=bool)
 g.integers(0, 1, N, dtype=bool)
+g.choice(1000, N)
+g.choice(1000, (N, 2), shuffle=False)
 """)
 
 LEGACY = rows(r"""
@@ -91,6 +93,8 @@ g.randint(0, 6, N, dtype='i2')
 g.randint(0, 7, N, 'i1')
 g.randint(0, 200, N, dtype='u1')
 g.randint(0, 2, N, dtype=bool)
+g.random_integers(1, 6, N)
+g.choice(1000, N)
 """)
 
 # Calls that NumPy answers in its own way: errors, results elsewhere, bounds that are arrays.
@@ -114,6 +118,10 @@ g.standard_gamma(2.0, N)
 g.poisson(3.0, N)
 g.permutation(N)
 g.choice(N, N)
+g.choice(9, N, p=np.full(9, 1 / 9))
+g.choice(N, N // 2, replace=False)
+g.choice(0, N)
+g.choice(2.5, N)
 g.choice(np.arange(N) * 2, 7, replace=False)
 """)
 
