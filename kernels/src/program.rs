@@ -170,8 +170,8 @@ pub enum Step {
         /// Floating-point events are gathered in this entry of the flag table.
         flags: usize,
     },
-    /// `output = start + index * delta` where index counts the pass's elements (row-major over rows and inner axes, row 0
-    /// of the group being index 0), computed as NumPy's `arange` does: in the type itself, wrapping for integers. For F16
+    /// `output = start + index * delta` where index counts the pass's elements (row-major over rows and inner axes, from its
+    /// first row on), computed as NumPy's `arange` does: in the type itself, wrapping for integers. For F16
     /// `start` and `delta` are given, and the sum is computed, in f32.
     Index {
         /// Type of the output.

@@ -8,7 +8,8 @@
 use std::collections::VecDeque;
 
 use legate_runtime::Sequence;
-use pyo3::exceptions::PyRuntimeWarning;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -46,15 +47,26 @@ struct Origin {
 }
 
 /// Origins of launches that may still report, and the ways to learn the current mood.
+///
+/// Python code may run in the middle of any call into Python (a finaliser), so none is made while a lock is held.
 pub(crate) struct Origins {
-    waiting: VecDeque<Origin>,
+    waiting: Mutex<VecDeque<Origin>>,
     contextvar: Py<PyAny>,
     state_reader: Py<PyAny>,
     warnings: Py<PyDict>,
-    show_original: (usize, usize),
-    last_state: Option<(Py<PyAny>, Mood)>,
-    last_filters: (usize, usize, usize),
-    filters_raise: bool,
+    last_state: Mutex<Option<(Py<PyAny>, Mood)>>,
+    last_watch: Mutex<Option<Watch>>,
+}
+
+/// What decides whether somebody would notice a late warning, and the answer. The objects are held: an address alone may come to
+/// mean another object.
+struct Watch {
+    show: Py<PyAny>,
+    show_message: Py<PyAny>,
+    filters: Py<PyAny>,
+    first: Option<Py<PyAny>>,
+    length: usize,
+    answer: bool,
 }
 
 impl Origins {
@@ -62,30 +74,26 @@ impl Origins {
     pub(crate) fn new(numpy: &Bound<'_, PyModule>) -> PyResult<Origins> {
         let py = numpy.py();
         let umath = py.import("numpy._core.umath")?;
-        let warnings = py.import("warnings")?.dict();
-        let address = |name: &str| -> PyResult<usize> {
-            Ok(warnings.get_item(name)?.map_or(0, |object| object.as_ptr() as usize))
-        };
         Ok(Origins {
-            waiting: VecDeque::new(),
+            waiting: Mutex::new(VecDeque::new()),
             contextvar: umath.getattr("_extobj_contextvar")?.unbind(),
             state_reader: umath.getattr("_get_extobj_dict")?.unbind(),
-            show_original: (address("_showwarning_orig")?, address("_showwarnmsg_impl")?),
-            warnings: warnings.unbind(),
-            last_state: None,
-            last_filters: (0, 0, 0),
-            filters_raise: false,
+            warnings: py.import("warnings")?.dict().unbind(),
+            last_state: Mutex::new(None),
+            last_watch: Mutex::new(None),
         })
     }
 
     /// The current mood.
-    pub(crate) fn mood(&mut self, py: Python<'_>) -> PyResult<Mood> {
+    pub(crate) fn mood(&self, py: Python<'_>) -> PyResult<Mood> {
         let state = frames::context_value(self.contextvar.bind(py))?;
-        let mood = match &self.last_state {
-            Some((known, mood)) if known.as_ptr() == state.as_ptr() => *mood,
-            Some(_) | None => {
+        let known = self.last_state.lock().as_ref().and_then(|(known, mood)| (known.as_ptr() == state.as_ptr()).then_some(*mood));
+        let mood = match known {
+            Some(mood) => mood,
+            None => {
                 let mood = self.read_state(py)?;
-                self.last_state = Some((state.unbind(), mood));
+                let before = self.last_state.lock().replace((state.unbind(), mood));
+                drop(before);
                 mood
             }
         };
@@ -110,47 +118,79 @@ impl Origins {
     }
 
     /// Whether somebody would notice if a warning came late: recorded, shown by another function, or an error.
-    fn is_watched(&mut self, py: Python<'_>) -> PyResult<bool> {
+    fn is_watched(&self, py: Python<'_>) -> PyResult<bool> {
         let module = self.warnings.bind(py);
-        let show = module.get_item(intern!(py, "showwarning"))?.map_or(0, |object| object.as_ptr() as usize);
-        let show_message = module.get_item(intern!(py, "_showwarnmsg_impl"))?.map_or(0, |object| object.as_ptr() as usize);
-        if (show, show_message) != self.show_original {
-            return Ok(true);
+        let find = |name: &str| module.get_item(name)?.ok_or_else(|| PyRuntimeError::new_err("no warnings"));
+        let show = find("showwarning")?;
+        let show_message = find("_showwarnmsg_impl")?;
+        let filters = find("filters")?;
+        let length = filters.len()?;
+        let first = if length == 0 { None } else { Some(filters.get_item(0)?) };
+        let address = |object: &Option<Bound<'_, PyAny>>| object.as_ref().map(|object| object.as_ptr());
+        let known = self.last_watch.lock().as_ref().and_then(|watch| {
+            let same = watch.show.as_ptr() == show.as_ptr()
+                && watch.show_message.as_ptr() == show_message.as_ptr()
+                && watch.filters.as_ptr() == filters.as_ptr()
+                && watch.length == length
+                && watch.first.as_ref().map(Py::as_ptr) == address(&first);
+            same.then_some(watch.answer)
+        });
+        if let Some(answer) = known {
+            return Ok(answer);
         }
-        let Some(filters) = module.get_item(intern!(py, "filters"))? else { return Ok(false) };
-        let first = if filters.len()? == 0 { 0 } else { filters.get_item(0)?.as_ptr() as usize };
-        let identity = (filters.as_ptr() as usize, filters.len()?, first);
-        if identity != self.last_filters {
-            self.last_filters = identity;
-            self.filters_raise = false;
-            for filter in filters.try_iter()? {
-                let action = filter?.get_item(0)?;
-                self.filters_raise |= action.cast::<PyString>().is_ok_and(|text| text == "error");
-            }
+        let mut answer = !is_own(&show)? || !is_own(&show_message)?;
+        for filter in filters.try_iter()? {
+            let action = filter?.get_item(0)?;
+            answer |= action.cast::<PyString>().is_ok_and(|text| text == "error");
         }
-        Ok(self.filters_raise)
+        let watch = Watch {
+            show: show.unbind(),
+            show_message: show_message.unbind(),
+            filters: filters.unbind(),
+            first: first.map(Bound::unbind),
+            length,
+            answer,
+        };
+        let before = self.last_watch.lock().replace(watch);
+        drop(before);
+        Ok(answer)
     }
 
     /// Notes where a launch was issued.
-    pub(crate) fn note(&mut self, py: Python<'_>, sequence: Sequence, flags: u8, name: &'static str, completed: Sequence) {
-        while self.waiting.front().is_some_and(|origin| origin.sequence <= completed) {
-            self.waiting.pop_front();
+    pub(crate) fn note(&self, py: Python<'_>, sequence: Sequence, flags: u8, name: &'static str, completed: Sequence) {
+        let place = frames::place(py);
+        let mut over = Vec::new();
+        let mut waiting = self.waiting.lock();
+        while waiting.front().is_some_and(|origin| origin.sequence <= completed) {
+            over.extend(waiting.pop_front());
         }
-        if let Some(place) = frames::place(py) {
-            self.waiting.push_back(Origin { sequence, flags, name, place });
+        if let Some(place) = place {
+            waiting.push_back(Origin { sequence, flags, name, place });
         }
+        drop(waiting);
+        drop(over);
+    }
+
+    fn take(&self, sequence: Sequence) -> Option<Origin> {
+        let mut waiting = self.waiting.lock();
+        let position = waiting.iter().position(|origin| origin.sequence == sequence)?;
+        waiting.remove(position)
+    }
+}
+
+/// Whether a function is Python's own way to show a warning.
+fn is_own(show: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = show.py();
+    match show.getattr_opt(intern!(py, "__code__"))? {
+        Some(_) => Ok(show.getattr(intern!(py, "__module__"))?.eq("warnings")?),
+        None => Ok(false),
     }
 }
 
 /// Gives the warnings of all events so far.
 pub(crate) fn warn(py: Python<'_>, shim: &Shim) -> PyResult<()> {
     for event in shim.runtime.backend().take_events() {
-        let found = {
-            let mut origins = shim.origins.lock();
-            let position = origins.waiting.iter().position(|origin| origin.sequence == event.sequence);
-            position.and_then(|position| origins.waiting.remove(position))
-        };
-        let Some(origin) = found else { continue };
+        let Some(origin) = shim.origins.take(event.sequence) else { continue };
         for (bit, _, words) in KINDS {
             if event.flags & origin.flags & bit != 0 {
                 warn_at(py, &format!("{words} encountered in {}", origin.name), &origin.place)?;

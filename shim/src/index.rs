@@ -176,7 +176,7 @@ pub(crate) fn fill<'py>(
 ) -> PyResult<bool> {
     let shape = view.get().describe(py);
     let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(false) };
-    let mood = shim.origins.lock().mood(py)?;
+    let mood = shim.origins.mood(py)?;
     if mood == Mood::Host {
         return Ok(false);
     }

@@ -54,7 +54,7 @@ pub(crate) fn apply<'py>(
     mask: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Outcome<'py>> {
     const HOST: Outcome<'static> = Outcome::Host { small: false };
-    let mood = shim.origins.lock().mood(py)?;
+    let mood = shim.origins.mood(py)?;
     if mood == Mood::Host {
         return Ok(HOST);
     }

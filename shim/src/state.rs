@@ -32,7 +32,7 @@ pub(crate) struct Shim {
     /// Inner loops by ufunc and types.
     pub(crate) resolutions: Mutex<Resolutions>,
     /// User lines of launches that may warn.
-    pub(crate) origins: Mutex<Origins>,
+    pub(crate) origins: Origins,
     /// Counts for `--report`.
     pub(crate) report: Mutex<Report>,
     /// Highest launch that the program has waited for: decides, in program order, what counts as resident.
@@ -86,7 +86,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             dtypes: Dtypes::new(&numpy)?,
             runtime: Runtime::new(Kernels::default(), mapper),
             resolutions: Mutex::new(Resolutions::default()),
-            origins: Mutex::new(Origins::new(&numpy)?),
+            origins: Origins::new(&numpy)?,
             report: Mutex::new(Report::default()),
             numpy: numpy.unbind(),
             settings,

@@ -354,7 +354,7 @@ impl<'py> Map<'_, 'py> {
 
     fn note(&self, py: Python<'py>, shim: &Shim, sequence: legate_runtime::Sequence, flags: u8) {
         let completed = sequence.saturating_sub(10_000);
-        shim.origins.lock().note(py, sequence, flags, self.resolution.name, completed);
+        shim.origins.note(py, sequence, flags, self.resolution.name, completed);
     }
 
     /// Fresh results, ordered as NumPy orders them.

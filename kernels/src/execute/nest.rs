@@ -72,7 +72,7 @@ impl Nest {
         }
         let mut walks: Vec<Walk> = pass.accesses.iter().map(|access| memory_walk(access, part)).collect();
         if pass.steps.iter().any(|step| matches!(step, Step::Index { .. })) {
-            walks.push(index_walk(&pass.inner, part));
+            walks.push(index_walk(pass, part));
         }
         let full: Vec<SmallVec<[isize; 5]>> = walks.iter().map(full_strides).collect();
 
@@ -155,15 +155,17 @@ fn memory_walk(access: &Access, part: Option<(usize, &Range<usize>)>) -> Walk {
     }
 }
 
-/// The walk whose addresses are the numbers of the elements, row-major over rows and (whole) inner axes.
-fn index_walk(inner: &[usize], part: Option<(usize, &Range<usize>)>) -> Walk {
+/// The walk whose addresses are the numbers of the pass's elements, row-major over its rows and (whole) inner axes.
+fn index_walk(pass: &Pass, part: Option<(usize, &Range<usize>)>) -> Walk {
+    let inner = &pass.inner;
     let mut strides: Strides = SmallVec::from_elem(0, inner.len());
     let mut product = 1;
     for axis in (0..inner.len()).rev() {
         strides[axis] = product;
         product *= inner[axis].cast_signed();
     }
-    let offset = part.map_or(0, |(axis, range)| strides[axis] * range.start.cast_signed());
+    let first = product * pass.rows.start.cast_signed();
+    let offset = part.map_or(0, |(axis, range)| strides[axis] * range.start.cast_signed()) - first;
     Walk { base: Base::Index, offset, row_stride: product, strides, whole: None, item_bytes: 0, aligned: true }
 }
 

@@ -101,7 +101,7 @@ impl Machine<'_> {
             }
             Step::Index { start, delta, output, .. } => {
                 for (point, (row, indices)) in points.iter().enumerate() {
-                    let flat = indices.iter().zip(&pass.inner).fold(*row, |flat, (index, length)| flat * length + index);
+                    let flat = indices.iter().zip(&pass.inner).fold(*row - pass.rows.start, |flat, (index, length)| flat * length + index);
                     let value = double(start) + flat as f64 * double(delta);
                     self.write(pass, *output, element(value), point, *row, indices);
                 }

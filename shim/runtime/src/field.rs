@@ -45,6 +45,7 @@ pub struct Field {
     bytes: usize,
     handles: AtomicUsize,
     pins: AtomicUsize,
+    first_touch: AtomicU64,
     last_write: AtomicU64,
     last_touch: AtomicU64,
     instance: Mutex<Option<Instance>>,
@@ -61,6 +62,7 @@ impl Field {
             bytes,
             handles: AtomicUsize::new(0),
             pins: AtomicUsize::new(0),
+            first_touch: AtomicU64::new(0),
             last_write: AtomicU64::new(0),
             last_touch: AtomicU64::new(0),
             instance: Mutex::new(instance),
@@ -98,6 +100,11 @@ impl Field {
         self.pins.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// Number of the first launch that reads or writes the field.
+    pub(crate) fn first_touch(&self) -> Sequence {
+        self.first_touch.load(Ordering::Acquire)
+    }
+
     /// Number of the last launch that writes the field.
     pub fn last_write(&self) -> Sequence {
         self.last_write.load(Ordering::Acquire)
@@ -109,6 +116,9 @@ impl Field {
     }
 
     pub(crate) fn touched_by(&self, sequence: Sequence, writes: bool) {
+        if self.first_touch() == 0 {
+            self.first_touch.store(sequence, Ordering::Release);
+        }
         if writes {
             self.last_write.store(sequence, Ordering::Release);
         }

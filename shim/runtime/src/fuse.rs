@@ -254,7 +254,7 @@ impl<T> Draft<T> {
         let serial = self.accumulates || launch.folds_rows();
         let last = &self.members[self.members.len() - 1];
         let same_walk = last.shift == shift && last.launch.domain == launch.domain;
-        let new_pass = !same_walk || self.needs_new_pass(launch);
+        let new_pass = !same_walk || self.needs_new_pass(launch, &renames);
         if serial && (new_pass || self.passes > 1) {
             return Err("a sum over the rows is alone in its pass");
         }
@@ -310,13 +310,17 @@ impl<T> Draft<T> {
     }
 
     /// Whether a launch with the last pass's walk must wait until that pass has finished its chunk.
-    fn needs_new_pass(&self, launch: &Launch<T>) -> bool {
+    fn needs_new_pass(&self, launch: &Launch<T>, renames: &[(u64, Vec<Range<usize>>)]) -> bool {
         for operand in &launch.operands {
-            let Some(touches) = self.touches.get(&operand.field.number()) else { continue };
+            let number = operand.field.number();
+            let Some(touches) = self.touches.get(&number) else { continue };
             let extent = operand.view.extent(&launch.domain);
+            let renamed_now = operand.privilege.writes() && renames.iter().any(|(renamed, _)| *renamed == number);
+            let renamed_by = self.renamed.get(&number).map_or(0, |(member, _)| *member);
             for touch in touches {
                 let member = &self.members[touch.member];
-                if member.pass + 1 != self.passes {
+                // Members before a renaming touch the other instance.
+                if member.pass + 1 != self.passes || renamed_now || touch.member < renamed_by {
                     continue;
                 }
                 if !(operand.privilege.writes() || touch.writes) || !ranges_overlap(&extent, &touch.extent) {
@@ -364,6 +368,8 @@ impl<T> Draft<T> {
             let length = member.launch.rows();
             rows = rows.max(member.shift as usize + length);
         }
+        // Earlier groups of the window have not run yet: what they store has no instance now, but will.
+        let first_sequence = self.members[0].launch.sequence;
         let final_sequence = self.members[self.members.len() - 1].launch.sequence;
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
@@ -382,6 +388,7 @@ impl<T> Draft<T> {
                     let fleeting = !whole
                         && !operand.field.is_held()
                         && !operand.field.has_instance()
+                        && operand.field.first_touch() >= first_sequence
                         && operand.field.last_touch() <= final_sequence
                         && !self.renamed.contains_key(&number)
                         && may_stay_unstored(&self.touches[&number], &self.members);

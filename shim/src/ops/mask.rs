@@ -146,7 +146,7 @@ pub(crate) fn set<'py>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<bool> {
     let Some(pair) = pair(py, shim, array, key) else { return Ok(false) };
-    let mood = shim.origins.lock().mood(py)?;
+    let mood = shim.origins.mood(py)?;
     if mood == Mood::Host || !pair.array.is_writeable() || pair.storage.is(&pair.mask_storage) {
         return Ok(false);
     }

@@ -118,6 +118,20 @@ struct Layout {
     along: Axes<isize>,
 }
 
+impl Layout {
+    /// Has the result row-major, whatever the operand's order.
+    fn row_major(&mut self, shape: &Shape, folded: &[bool], item_bytes: usize) {
+        let mut next = item_bytes as isize;
+        self.strides = self.shape.iter().map(|_| 0).collect();
+        let kept = (0..folded.len()).filter(|axis| !folded[*axis]);
+        for (position, axis) in kept.enumerate().collect::<Vec<_>>().into_iter().rev() {
+            self.strides[position] = next;
+            self.along[axis] = if shape.shape[axis] == 1 { 0 } else { next };
+            next *= shape.shape[axis] as isize;
+        }
+    }
+}
+
 /// Plans the walk; `None` when the order is not modelled.
 fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, in_order: bool) -> Option<Layout> {
     let mut order: Axes<usize> = (0..shape.shape.len()).filter(|axis| shape.shape[*axis] != 1).collect();
@@ -218,8 +232,12 @@ pub(crate) fn reduce<'py>(
         return Ok(HOST);
     }
     let Some(layout) = layout(&shape, &folded, native.item_bytes, pairwise, false) else { return Ok(HOST) };
-    if *rule == Rule::Product && is_float && layout.work == Work::Total {
-        return Ok(HOST);
+    if *rule == Rule::Product && is_float && layout.work != Work::Accumulate {
+        // NumPy's loops fold a whole run in one call, in a wider type for halves: only the host makes the same calls.
+        let wide = native.letter == b'e' || native.kind == b'c';
+        if layout.work == Work::Total || wide {
+            return Ok(HOST);
+        }
     }
     let address = shim.dtypes.descr(py, native.letter).as_ptr() as usize;
     let kinds = smallvec![Kind::Strong(address), Kind::Strong(address)];
@@ -290,7 +308,7 @@ impl Plan {
         folded: &[bool],
         keepdims: bool,
     ) -> PyResult<Outcome<'py>> {
-        let mood = shim.origins.lock().mood(py)?;
+        let mood = shim.origins.mood(py)?;
         if mood == Mood::Host {
             return Ok(HOST);
         }
@@ -309,7 +327,7 @@ impl Plan {
                 Mood::Warn(flags) | Mood::AtOnce(flags) => {
                     at_once |= matches!(mood, Mood::AtOnce(_));
                     let completed = issued.sequence.saturating_sub(10_000);
-                    shim.origins.lock().note(py, issued.sequence, flags, "reduce", completed);
+                    shim.origins.note(py, issued.sequence, flags, "reduce", completed);
                 }
             }
         }
@@ -367,10 +385,11 @@ pub(crate) fn arg_extreme<'py>(
     }
     let Some(folded) = folded(axis, shape.shape.len()) else { return Ok(HOST) };
     let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'l').as_ptr() as usize) else { return Ok(HOST) };
-    let Some(layout) = layout(&shape, &folded, native.item_bytes, false, axis.is_none()) else { return Ok(HOST) };
+    let Some(mut layout) = layout(&shape, &folded, native.item_bytes, false, axis.is_none()) else { return Ok(HOST) };
     if layout.work == Work::Accumulate {
         return Ok(HOST);
     }
+    layout.row_major(&shape, &folded, native.item_bytes);
     let task = Task::Reduce {
         reducer: Reducer::ArgExtreme(extreme, number),
         seed: Seed::First,
