@@ -3,6 +3,7 @@
 Promises: walks a table of draws over sizes around tile and word edges, from fresh states and from states that keep a spare half word or
 a spare normal deviate, alone and in random sequence. Expected numbers are NumPy's own.
 """
+import concurrent.futures
 import copy
 import os
 import pickle
@@ -260,3 +261,23 @@ def test_libraries_get_host_arrays():
     for got, wanted in zip(library["draw"](ours, SIZES[-1]), library["draw"](oracle, SIZES[-1])):
         assert type(got) is host.ndarray
         assert difference(wanted, got) is None
+
+
+@pytest.mark.parametrize("text", ("g.random(N)", "g.standard_normal(N)"))
+def test_threads_share_a_generator(text):
+    """Threads that draw from one generator get the stream's draws, in some order."""
+    size, count = SIZES[-1], 12
+    ours, oracle = make(candidate(), "PCG64", False, 9, False), make(host, "PCG64", False, 9, False)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda _: draw(candidate(), ours, text, size)[0], range(count)))
+    wanted = [draw(host, oracle, text, size)[0] for _ in range(count)]
+    assert sorted(host.asarray(array).tobytes() for array in drawn) == sorted(array.tobytes() for array in wanted)
+    assert state_of(ours, False) == state_of(oracle, False)
+
+
+def test_what_does_not_fit_draws_nothing():
+    ours = make(candidate(), "PCG64", False, 9, False)
+    before = state_of(ours, False)
+    for text in ("g.random(N)", "g.standard_normal(N)"):
+        assert draw(candidate(), ours, text, 10**15)[1].startswith("MemoryError: Unable to allocate 7.11 PiB for an array")
+    assert state_of(ours, False) == before

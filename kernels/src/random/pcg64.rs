@@ -352,4 +352,18 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn lanes_change_nothing() {
+        let start = Pcg64 { state: 99 << 90 | 7, increment: 5 << 64 | 3, permutation: Permutation::XslRr };
+        for count in [0, 1, 3, 4, 31, 32, 33, 100, 1000] {
+            let (mut one, mut four, mut best) = (vec![0; count], vec![0; count], vec![0; count]);
+            let [mut by_one, mut by_four, mut by_best] = [start; 3];
+            by_one.fill_lanes::<1>(&mut one, xsl_rr);
+            by_four.fill_lanes::<PORTABLE_LANES>(&mut four, xsl_rr);
+            by_best.fill(&mut best);
+            assert_eq!((&one, by_one), (&four, by_four), "{count} words in portable lanes");
+            assert_eq!((&one, by_one), (&best, by_best), "{count} words in this machine's lanes");
+        }
+    }
 }
