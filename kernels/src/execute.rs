@@ -29,6 +29,7 @@ use fold::total::{self, Part};
 use nest::{Base, Nest, Walk};
 use plan::{Operation, Plan, Target};
 pub use scratch::Scratch;
+pub(crate) use status::Quiet;
 pub use status::{DIVIDE_BY_ZERO, FlagTable, INVALID, OVERFLOW, UNDERFLOW};
 use walk::Cursor;
 

@@ -4,10 +4,12 @@
 //! Promises NumPy's bits and floating-point events for every loop it hands out. Which loop an operation uses is the
 //! caller's decision; blocks, registers and threads are `execute`'s.
 
+mod arithmetic;
 mod byte_order;
 mod cast;
 mod copy;
 pub mod half;
+mod lanes;
 mod select;
 
 use std::ptr;
@@ -72,8 +74,10 @@ pub fn select(bytes: usize) -> Loop {
 
 /// Our loop for a ufunc with these input and then output types, where it is the better one.
 pub fn lookup(ufunc: &str, types: &[Number]) -> Option<Loop> {
-    let _ = (ufunc, types);
-    None
+    let (inputs, output) = types.split_at(types.len().saturating_sub(1));
+    let codes = |types: &[Number]| types.iter().map(|number| number.code()).collect::<String>();
+    arithmetic::function(ufunc, types)
+        .map(|function| own(function, format!("{ufunc} {}->{}", codes(inputs), codes(output)), 0))
 }
 
 /// A loop of ours; those of any element size find the size in place of the auxiliary data.

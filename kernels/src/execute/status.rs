@@ -90,6 +90,25 @@ impl Drop for Events<'_> {
     }
 }
 
+/// Hides what raises events until it is dropped.
+pub(crate) struct Quiet {
+    saved: register::Saved,
+}
+
+impl Quiet {
+    pub(crate) fn begin() -> Quiet {
+        Quiet { saved: register::read() }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if register::read() != self.saved {
+            register::restore(self.saved);
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod register {
     use std::arch::asm;
@@ -102,7 +121,7 @@ mod register {
     const EVENTS: u32 = 0x1d;
 
     #[inline(always)]
-    fn read() -> u32 {
+    pub(super) fn read() -> u32 {
         let mut status = 0_u32;
         // SAFETY: stores four bytes into a local.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut status, options(nostack, preserves_flags)) };
@@ -167,7 +186,7 @@ mod register {
     const EVENTS: u64 = 0xf;
 
     #[inline(always)]
-    fn read() -> u64 {
+    pub(super) fn read() -> u64 {
         let status: u64;
         // SAFETY: reads the floating-point status register.
         unsafe { asm!("mrs {}, fpsr", out(reg) status, options(nomem, nostack, preserves_flags)) };
@@ -208,6 +227,8 @@ mod register {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod register {
     pub(super) type Saved = ();
+
+    pub(super) fn read() -> Saved {}
 
     pub(super) fn save_and_clear() -> Saved {}
 
