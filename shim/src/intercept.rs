@@ -10,6 +10,7 @@
 //! Does not decide what user code sees as `numpy`: that is `legate.namespace`, called the first time it is needed.
 #![expect(unsafe_code, reason = "the replaced functions and the look at the running frame are CPython C API calls")]
 
+mod array_method;
 mod front;
 
 use std::ffi::{CStr, c_int};
@@ -461,7 +462,7 @@ fn install_interception(
     drop(REPLACED.library_imported.set(py, library_imported));
     py.import("builtins")?.setattr("__import__", function(py, &IMPORT, "builtins")?)?;
     replace_import_module(py);
-    Ok(())
+    array_method::install(py)
 }
 
 /// Whose code has these globals: "user", "numpy", "library", or None when they do not say.

@@ -129,6 +129,19 @@ print(doctest.testmod())
     "missing.py": "import numpy as np\nnp.no_such_name\n",
     "bad_call.py": "import numpy as np\nnp.zeros('x')\n",
     "bad_inside.py": "import numpy as np\nnp.linspace(0, 1, -3)\n",
+    "own_class.py": """
+import numpy as np
+class Holder:
+    def __init__(self, values):
+        self.values = values
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+class Derived(Holder):
+    pass
+for n in (3, 100_000):
+    holder = Derived(np.arange(float(n)))
+    print(np.asarray(holder).sum(), np.sqrt(holder)[1], np.median(holder), np.add(holder, 1)[0], type(Holder.__array__).__name__)
+""",
     "pickled.py": """
 import pickle
 import subprocess

@@ -73,6 +73,11 @@ def test_pickled_functions_are_numpys(folder):
     assert "'default_rng'" in lines[1] and lines[1].endswith("False")
 
 
+@pytest.mark.parametrize("env", [{}, {"LEGATE_MIN_CPU_CHUNK": "1"}])
+def test_own_classes_may_give_deferred_arrays(folder, env):
+    assert printed(folder, "own_class.py", env=env) == run([*python(), "own_class.py"], cwd=folder).stdout
+
+
 def test_numpys_tests_count_as_user_code_when_named(folder):
     text = "from legate import _core\n" \
            "for name in 'numpy.lib.tests.test_io', 'numpy.conftest', 'numpy.lib._npyio_impl', 'numpy':\n" \
