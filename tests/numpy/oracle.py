@@ -40,7 +40,7 @@ l = np.linspace(0, 1, {c})
 
 def sizes() -> dict[str, int]:
     """Rows and columns: large enough to be deferred as users run, tiny where the stage splits small arrays."""
-    return {"r": 23, "c": 14} if os.environ.get("LEGATE_MIN_CPU_CHUNK") == "1" else {"r": 640, "c": 470}
+    return {"r": 23, "c": 14} if os.environ.get("LEGATE_MIN_CPU_CHUNK") == "1" else {"r": 310, "c": 154}
 
 
 @functools.cache
