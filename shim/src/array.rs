@@ -190,6 +190,23 @@ impl DeferredArray {
         Ok(alias)
     }
 
+    /// The alias for use at this line, if the program has waited for all that was issued on the field.
+    pub(crate) fn resident_alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Option<Bound<'py, PyAny>>> {
+        {
+            let inner = self.inner.lock();
+            let field = inner.storage.get().field();
+            if !shim.is_synced(field.last_touch()) {
+                return Ok(None);
+            }
+            if let Some((address, alias)) = &inner.alias
+                && field.current_address() == *address
+            {
+                return Ok(Some(alias.bind(py).clone()));
+            }
+        }
+        self.alias(py, shim).map(Some)
+    }
+
     /// Puts another phantom in the place of this one (`a.resize(...)`), or notes that the phantom was changed.
     pub(crate) fn renew(&self, phantom: Option<(Bound<'_, PyAny>, Py<Storage>)>) {
         let mut inner = self.inner.lock();
@@ -329,7 +346,12 @@ impl DeferredArray {
 
     #[setter]
     fn set_real(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        DeferredArray::real(slf)?.set_item(slf.py().Ellipsis(), value)
+        let py = slf.py();
+        let kind: char = slf.get().descr(py).getattr("kind")?.extract()?;
+        if matches!(kind, 'b' | 'i' | 'u' | 'f' | 'c') {
+            return DeferredArray::real(slf)?.set_item(py.Ellipsis(), value);
+        }
+        slf.get().export(py)?.setattr("real", crate::host::unwrap(value)?)
     }
 
     #[getter]

@@ -13,6 +13,7 @@ use crate::host;
 use crate::numpy_api;
 use crate::ops::mask;
 use crate::report::How;
+use crate::resident;
 use crate::state::{Shim, started};
 use crate::ufuncs::{self, Target};
 use crate::values::{Kind, Value, broadcast};
@@ -83,6 +84,9 @@ fn selects(key: &Bound<'_, PyAny>, axes: usize) -> Selects {
 pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
+    if let Some(element) = resident::get(shim, array, key)? {
+        return Ok(element);
+    }
     match selects(key, array.get().axes(py)) {
         Selects::Element => array.get().alias(py, shim)?.get_item(key),
         Selects::View => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
@@ -100,6 +104,9 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
 pub(crate) fn set<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
     let py = array.py();
     let shim = started(py);
+    if resident::set(shim, array, key, value)? {
+        return Ok(());
+    }
     let selected = selects(key, array.get().axes(py));
     if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
         return Ok(());

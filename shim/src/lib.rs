@@ -22,6 +22,7 @@ mod numpy_api;
 mod operators;
 mod ops;
 mod report;
+mod resident;
 mod settings;
 mod state;
 mod storage;

@@ -48,6 +48,8 @@ pub struct Field {
     first_touch: AtomicU64,
     last_write: AtomicU64,
     last_touch: AtomicU64,
+    /// Address of the instance, 0 while there is none.
+    current: AtomicUsize,
     instance: Mutex<Option<Instance>>,
     pool: Arc<Pool>,
 }
@@ -65,6 +67,7 @@ impl Field {
             first_touch: AtomicU64::new(0),
             last_write: AtomicU64::new(0),
             last_touch: AtomicU64::new(0),
+            current: AtomicUsize::new(instance.as_ref().map_or(0, Instance::address)),
             instance: Mutex::new(instance),
             pool,
         })
@@ -130,6 +133,11 @@ impl Field {
         self.instance.lock().as_ref().map(Instance::address)
     }
 
+    /// Address of the instance, 0 if there is none: as [`Field::address`], for those who only compare.
+    pub fn current_address(&self) -> usize {
+        self.current.load(Ordering::Acquire)
+    }
+
     /// Whether the instance came from the pool (only those may be swapped for another).
     pub(crate) fn is_owned(&self) -> bool {
         !matches!(*self.instance.lock(), Some(Instance::Foreign { .. }))
@@ -148,6 +156,7 @@ impl Field {
                 let block = self.pool.take(self.bytes);
                 let address = block.address();
                 *instance = Some(Instance::Owned(block));
+                self.current.store(address, Ordering::Release);
                 address
             }
         }
@@ -155,7 +164,9 @@ impl Field {
 
     /// Puts a new instance in the place of the old one, which is returned.
     pub(crate) fn swap(&self, block: Block) -> Option<Instance> {
-        self.instance.lock().replace(Instance::Owned(block))
+        let mut instance = self.instance.lock();
+        self.current.store(block.address(), Ordering::Release);
+        instance.replace(Instance::Owned(block))
     }
 }
 
