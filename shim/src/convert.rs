@@ -16,7 +16,8 @@ use crate::host;
 use crate::state::started;
 
 /// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
-const BUFFER_READERS: [&str; 4] = ["memoryview", "PickleBuffer", "from_buffer", "from_buffer_copy"];
+const BUFFER_READERS: [&str; 8] =
+    ["memoryview", "bytes", "bytearray", "from_bytes", "Binary", "PickleBuffer", "from_buffer", "from_buffer_copy"];
 
 #[pymethods]
 impl DeferredArray {
@@ -61,6 +62,11 @@ impl DeferredArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let alias = slf.get().export(py)?;
+        // As `numpy.array` copies: in the array's own order.
+        if copy.is_some_and(|copy| copy.is_truthy().unwrap_or(false)) {
+            let wanted = dtype.filter(|dtype| !dtype.is_none()).cloned().unwrap_or_else(|| slf.get().descr(py));
+            return alias.call_method1("astype", (wanted, "K"));
+        }
         let args = match dtype {
             Some(dtype) => PyTuple::new(py, [dtype])?,
             None => PyTuple::empty(py),

@@ -79,6 +79,19 @@ fn holds_deferred(object: &Bound<'_, PyAny>) -> bool {
     object.cast_exact::<PyDict>().is_ok_and(|dict| dict.iter().any(|(_, value)| holds_deferred(&value)))
 }
 
+/// Whether a deferred array is among the arguments of a call, other than as `out=`.
+pub(crate) fn reads_deferred(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<bool> {
+    if args.iter_borrowed().any(|item| holds_deferred(&item)) {
+        return Ok(true);
+    }
+    for (name, value) in kwargs.iter() {
+        if holds_deferred(&value) && !name.eq("out")? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Runs a host function on aliases. `label` names it in the report.
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,

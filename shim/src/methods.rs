@@ -28,7 +28,9 @@ fn dispatch<'py>(
     let py = array.py();
     let shim = started(py);
     let all = with_self(array, args)?;
-    if let Some(handler) = crate::state::methods(py).get_item(name)? {
+    if array.get().axes(py) > 0
+        && let Some(handler) = crate::state::methods(py).get_item(name)?
+    {
         return handler.call(all, kwargs);
     }
     on_host(shim, name, &all, kwargs)

@@ -227,9 +227,25 @@ impl Walk {
     }
 }
 
-/// Byte strides of a fresh result in the order that NumPy's iterator gives it ("K"): axes sorted by the operands'
-/// strides, the first operand that tells two axes apart deciding.
+/// Byte strides of a fresh result in the order that NumPy's iterator gives it ("K").
 pub(crate) fn fresh_strides(shape: &[usize], operands: &[Axes<isize>], item_bytes: usize) -> Axes<isize> {
+    ordered_strides(shape, &iteration_order(shape, operands), item_bytes)
+}
+
+/// Byte strides without gaps, the axes in the given order, innermost first.
+pub(crate) fn ordered_strides(shape: &[usize], order: &[usize], item_bytes: usize) -> Axes<isize> {
+    let mut strides: Axes<isize> = shape.iter().map(|_| 0).collect();
+    let mut next = item_bytes as isize;
+    for axis in order {
+        strides[*axis] = next;
+        next *= shape[*axis] as isize;
+    }
+    strides
+}
+
+/// The order in which NumPy's iterator nests the axes, innermost first: sorted by the operands' strides, the first operand
+/// that tells two axes apart deciding.
+pub(crate) fn iteration_order(shape: &[usize], operands: &[Axes<isize>]) -> Axes<usize> {
     let axes = shape.len();
     let stride = |operand: &Axes<isize>, axis: usize| if shape[axis] == 1 { 0 } else { operand[axis].unsigned_abs() };
     // Innermost first, as NumPy keeps them; insertion sort with NumPy's treatment of ties and zero strides.
@@ -265,11 +281,5 @@ pub(crate) fn fresh_strides(shape: &[usize], operands: &[Axes<isize>], item_byte
             order.insert(target, axis);
         }
     }
-    let mut strides: Axes<isize> = (0..axes).map(|_| 0).collect();
-    let mut next = item_bytes as isize;
-    for axis in order {
-        strides[axis] = next;
-        next *= shape[axis] as isize;
-    }
-    strides
+    order
 }

@@ -18,10 +18,9 @@ use crate::events::Mood;
 use crate::operators::Outcome;
 use crate::report::How;
 use crate::state::Shim;
-use crate::storage;
 use crate::task::{Origin, Source, Task};
 use crate::ufuncs::{self, cast_between};
-use crate::values::{Kind, Walk};
+use crate::values::{Kind, Walk, iteration_order, ordered_strides};
 
 /// What a reduction is asked to do.
 #[derive(Default)]
@@ -111,8 +110,8 @@ fn folded(axis: Option<&Bound<'_, PyAny>>, axes: usize) -> Option<SmallVec<[bool
 struct Layout {
     walk: Walk,
     work: Work,
-    /// Result axes with their byte strides.
-    shape: Axes<usize>,
+    /// Lengths of the result with its folded axes kept, and its byte strides.
+    lengths: Axes<usize>,
     strides: Axes<isize>,
     /// Byte strides of the result along the operand's axes (0 where folded).
     along: Axes<isize>,
@@ -120,15 +119,18 @@ struct Layout {
 
 impl Layout {
     /// Has the result row-major, whatever the operand's order.
-    fn row_major(&mut self, shape: &Shape, folded: &[bool], item_bytes: usize) {
-        let mut next = item_bytes as isize;
-        self.strides = self.shape.iter().map(|_| 0).collect();
-        let kept = (0..folded.len()).filter(|axis| !folded[*axis]);
-        for (position, axis) in kept.enumerate().collect::<Vec<_>>().into_iter().rev() {
-            self.strides[position] = next;
-            self.along[axis] = if shape.shape[axis] == 1 { 0 } else { next };
-            next *= shape.shape[axis] as isize;
-        }
+    fn row_major(&mut self, item_bytes: usize) {
+        let order: Axes<usize> = (0..self.lengths.len()).rev().collect();
+        self.strides = ordered_strides(&self.lengths, &order, item_bytes);
+        self.along = self.lengths.iter().zip(&self.strides).map(|(length, stride)| if *length == 1 { 0 } else { *stride }).collect();
+    }
+
+    /// What of a list of one entry for each of the operand's axes is the result's.
+    fn of_result<T: Copy>(&self, entries: &[T], folded: &[bool], keepdims: bool) -> Axes<T>
+    where
+        [T; 4]: smallvec::Array<Item = T>,
+    {
+        entries.iter().zip(folded).filter(|(_, folded)| keepdims || !**folded).map(|(entry, _)| *entry).collect()
     }
 }
 
@@ -173,20 +175,14 @@ fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, i
     } else {
         return None;
     };
-    let mut along: Axes<isize> = shape.shape.iter().map(|_| 0).collect();
-    let mut next = item_bytes as isize;
-    for axis in order.iter().rev().filter(|axis| !folded[**axis]) {
-        along[*axis] = next;
-        next *= shape.shape[*axis] as isize;
-    }
-    let kept: Axes<usize> = (0..shape.shape.len()).filter(|axis| !folded[*axis]).collect();
-    let strides = kept.iter().map(|axis| if shape.shape[*axis] == 1 { item_bytes as isize } else { along[*axis] }).collect();
+    let lengths: Axes<usize> = (0..folded.len()).map(|axis| if folded[axis] { 1 } else { shape.shape[axis] }).collect();
+    let whole = ordered_strides(&lengths, &iteration_order(&shape.shape, &[shape.strides.clone()]), item_bytes);
     Some(Layout {
         walk: Walk::in_order(&shape.shape, order),
         work,
-        shape: kept.iter().map(|axis| shape.shape[*axis]).collect(),
-        strides,
-        along,
+        along: (0..folded.len()).map(|axis| if lengths[axis] == 1 { 0 } else { whole[axis] }).collect(),
+        lengths,
+        strides: whole,
     })
 }
 
@@ -313,14 +309,17 @@ impl Plan {
             return Ok(HOST);
         }
         let Plan { layout, task, name, warns, from, native } = self;
-        let result = ufuncs::fresh(py, shim, &layout.shape, &layout.strides, native)?;
+        let whole = folded.iter().all(|folded| *folded);
+        let lengths = layout.of_result(&layout.lengths, folded, keepdims && !whole);
+        let strides = layout.of_result(&layout.strides, folded, keepdims && !whole);
+        let result = ufuncs::fresh(py, shim, &lengths, &strides, native)?;
         let storage = array.get().storage(py);
         let operands: SmallVec<[Operand; 4]> = smallvec![
             layout.walk.operand(&result.array.get().storage(py), 0, &layout.along, native.item_bytes, Privilege::Write),
             layout.walk.operand(&storage, shape.offset, &shape.strides, from.item_bytes, Privilege::Read),
         ];
         let issued = shim.runtime.launch(name.into(), layout.work, layout.walk.domain(), operands, task);
-        let mut at_once = layout.shape.is_empty();
+        let mut at_once = lengths.is_empty();
         if warns {
             match mood {
                 Mood::Silent | Mood::Host => {}
@@ -335,34 +334,28 @@ impl Plan {
         if shim.settings.report {
             shim.report.lock().note(py, name, How::Native, 0, 0.0);
         }
-        finish(py, shim, result.array, shape, folded, keepdims)
+        finish(py, shim, result.array, shape.shape.len(), keepdims)
     }
 }
 
-/// The result as the user gets it: a NumPy scalar, or an array with the folded axes kept as asked.
+/// The result as the user gets it: a NumPy scalar when everything was folded.
 fn finish<'py>(
     py: Python<'py>,
     shim: &Shim,
     result: Bound<'py, DeferredArray>,
-    shape: &Shape,
-    folded: &[bool],
+    axes: usize,
     keepdims: bool,
 ) -> PyResult<Outcome<'py>> {
-    let kept: Vec<usize> = shape.shape.iter().zip(folded).map(|(length, folded)| if *folded { 1 } else { *length }).collect();
-    if result.get().axes(py) == 0 {
-        let alias = result.get().alias(py, shim)?;
-        return Ok(Outcome::Done(if keepdims {
-            alias.call_method0("copy")?.call_method1("reshape", (PyTuple::new(py, kept)?,))?
-        } else {
-            alias.get_item(PyTuple::empty(py))?
-        }));
+    if result.get().axes(py) > 0 {
+        return Ok(Outcome::Done(result.into_any()));
     }
-    if keepdims {
-        let phantom = result.get().phantom(py).call_method1("reshape", (PyTuple::new(py, kept)?,))?;
-        let storage = result.get().storage(py);
-        return Ok(Outcome::Done(DeferredArray::over(storage::owner(&phantom, &storage)?, storage, None)?.into_any()));
-    }
-    Ok(Outcome::Done(result.into_any()))
+    let alias = result.get().alias(py, shim)?;
+    Ok(Outcome::Done(if keepdims {
+        let kept: Axes<usize> = (0..axes).map(|_| 1).collect();
+        alias.call_method0("copy")?.call_method1("reshape", (PyTuple::new(py, kept)?,))?
+    } else {
+        alias.get_item(PyTuple::empty(py))?
+    }))
 }
 
 /// `array.argmin(axis)` and `array.argmax(axis)`.
@@ -389,7 +382,7 @@ pub(crate) fn arg_extreme<'py>(
     if layout.work == Work::Accumulate {
         return Ok(HOST);
     }
-    layout.row_major(&shape, &folded, native.item_bytes);
+    layout.row_major(native.item_bytes);
     let task = Task::Reduce {
         reducer: Reducer::ArgExtreme(extreme, number),
         seed: Seed::First,
