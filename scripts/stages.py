@@ -38,7 +38,7 @@ STAGES = [
     Stage("format", ["cargo", "fmt", "--check"], "check", 60),
     Stage("lints", ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"], "check", 600),
     Stage("docs", ["cargo", "doc", "--quiet", "--no-deps", "--workspace", "--document-private-items"], "check", 300,
-          {"RUSTDOCFLAGS": "-D warnings"}),
+          {"RUSTDOCFLAGS": "-D warnings -A rustdoc::private_intra_doc_links"}),
     Stage("house", [*PYTEST, "tests/house"], "check", 60),
     # Optimised, since the tests go through millions of elements, but with overflow checks and assertions.
     Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
