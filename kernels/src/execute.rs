@@ -8,6 +8,7 @@
 
 mod fold;
 mod index;
+mod join;
 mod nest;
 mod plan;
 mod scratch;

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod byte_order;
 mod cast;
+pub(crate) mod chain;
 mod copy;
 pub mod half;
 mod lanes;

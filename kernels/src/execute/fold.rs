@@ -70,6 +70,7 @@ impl State {
             Operation::Load(_)
             | Operation::Store(_)
             | Operation::Call(_)
+            | Operation::Chain(_)
             | Operation::Index { .. }
             | Operation::Accumulate { .. } => None,
         });

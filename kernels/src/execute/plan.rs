@@ -6,6 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::join::{Chain, join};
 use super::nest::{Base, Nest, Walk};
 use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
@@ -54,7 +55,10 @@ pub(super) struct Transfer {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) kernel: Kernel,
+    /// Inputs, then outputs.
     pub(super) pointers: SmallVec<[Pointer; 4]>,
+    /// Number of inputs.
+    pub(super) inputs: usize,
     pub(super) strides: SmallVec<[isize; 4]>,
     pub(super) flags: usize,
     /// Whether an operand is wide enough to be a long double.
@@ -115,6 +119,7 @@ pub(super) enum Operation {
     Load(Transfer),
     Store(Transfer),
     Call(Call),
+    Chain(Chain),
     Index { number: Number, start: Element, delta: Element, output: Operand, walk: usize },
     /// The index into the states of the run.
     Fold(Fold, usize),
@@ -154,7 +159,8 @@ impl Plan {
         for step in &pass.steps {
             lowering.lower(step);
         }
-        let Lowering { mut operations, registers, .. } = lowering;
+        let Lowering { operations, registers, .. } = lowering;
+        let mut operations = join(operations, &nest, registers.len());
         let (storage_of, storage_count) = assign(&operations, &registers, nest.walks.len());
         let item_bytes = registers.iter().map(|register| register.item_bytes).max().unwrap_or(0);
         let block = block_size(&nest, gathers, storage_count, item_bytes, &operations);
@@ -246,6 +252,7 @@ impl Lowering<'_> {
         self.operations.push(Operation::Call(Call {
             kernel: Kernel(kernel.clone()),
             pointers: operands.iter().map(|operand| operand.pointer).collect(),
+            inputs: inputs.len(),
             strides: operands.iter().map(|operand| operand.stride).collect(),
             flags,
             wide,
@@ -450,6 +457,13 @@ fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(&mut Pointe
     match operation {
         Operation::Load(transfer) | Operation::Store(transfer) => visit(&mut transfer.storage),
         Operation::Call(call) => call.pointers.iter_mut().for_each(visit),
+        Operation::Chain(chain) => {
+            visit(&mut chain.first.pointer);
+            for operand in chain.links.iter_mut().filter_map(|link| link.operand.as_mut()) {
+                visit(&mut operand.pointer);
+            }
+            visit(&mut chain.output);
+        }
         Operation::Index { output, .. } => visit(&mut output.pointer),
         Operation::Fold(fold, _) => visit(&mut fold.input.pointer),
         Operation::Accumulate { input, .. } => visit(&mut input.pointer),

@@ -68,6 +68,17 @@ impl<'a> Events<'a> {
         Events { table, gathered: vec![0; table.len()], saved: register::save_and_clear() }
     }
 
+    /// Whether what ran since has raised an event.
+    #[inline(always)]
+    pub(super) fn pending(&self) -> bool {
+        register::is_raised()
+    }
+
+    /// Forgets what has been raised.
+    pub(super) fn discard(&mut self) {
+        register::take();
+    }
+
     /// Moves what the loop just called has raised to `entry`. `wide` asks the x87 status too (long double loops).
     #[inline(always)]
     pub(super) fn take(&mut self, entry: usize, wide: bool) {
@@ -150,6 +161,11 @@ mod register {
     }
 
     #[inline(always)]
+    pub(super) fn is_raised() -> bool {
+        read() & EVENTS != 0
+    }
+
+    #[inline(always)]
     pub(super) fn take() -> u8 {
         let status = read();
         if status & EVENTS == 0 { 0 } else { clear(status) }
@@ -209,6 +225,11 @@ mod register {
     }
 
     #[inline(always)]
+    pub(super) fn is_raised() -> bool {
+        read() & EVENTS != 0
+    }
+
+    #[inline(always)]
     pub(super) fn take() -> u8 {
         let status = read();
         if status & EVENTS == 0 {
@@ -233,6 +254,11 @@ mod register {
     pub(super) fn save_and_clear() -> Saved {}
 
     pub(super) fn restore(_saved: Saved) {}
+
+    #[inline(always)]
+    pub(super) fn is_raised() -> bool {
+        false
+    }
 
     #[inline(always)]
     pub(super) fn take() -> u8 {

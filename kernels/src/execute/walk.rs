@@ -6,15 +6,18 @@
 #![expect(unsafe_code, reason = "computes addresses and calls inner loops on them")]
 
 use std::ffi::c_char;
+use std::ptr;
 
 use smallvec::SmallVec;
 
 use super::LoopError;
 use super::fold::{self, Bases, State};
+use super::join::Chain;
 use super::nest::{Axis, Walk};
 use super::plan::{Call, Kernel, Operation, Plan, Transfer};
 use super::status::Events;
 use super::{index, transfer};
+use crate::loops::chain::{Ends, Link, trace};
 
 /// What a run of a plan works on.
 ///
@@ -113,6 +116,7 @@ impl Cursor<'_, '_> {
             unsafe {
                 match operation {
                     Operation::Call(call) => self.call(call, count)?,
+                    Operation::Chain(chain) => self.chain(chain, count),
                     Operation::Load(Transfer { walk, storage, once, .. }) => {
                         if !once || first == 0 {
                             let source = self.block_walk(*walk, odometer);
@@ -154,6 +158,32 @@ impl Cursor<'_, '_> {
         unsafe { invoke(&call.kernel, &data, count, &call.strides)? };
         self.events.take(call.flags, call.wide);
         Ok(())
+    }
+
+    unsafe fn chain(&mut self, chain: &Chain, count: usize) {
+        let ends = Ends {
+            first: self.pointers[chain.first.pointer],
+            first_repeats: chain.first.stride == 0,
+            output: self.pointers[chain.output],
+            count,
+        };
+        let links: SmallVec<[Link; 12]> = chain
+            .links
+            .iter()
+            .map(|link| Link {
+                action: link.action,
+                operand: link.operand.map_or(ptr::null(), |operand| self.pointers[operand.pointer].cast_const()),
+                repeats: link.operand.is_some_and(|operand| operand.stride == 0),
+            })
+            .collect();
+        // SAFETY: the caller's; `join` promises contiguous operands and an output that is apart from them.
+        unsafe {
+            (chain.run)(&ends, &links);
+            if self.events.pending() {
+                self.events.discard();
+                trace(chain.item_bytes, &ends, &links, |link| self.events.take(chain.links[link].flags, false));
+            }
+        }
     }
 
     /// A walk as seen from the current block.
