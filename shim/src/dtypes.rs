@@ -45,7 +45,8 @@ const NUMERIC: [(char, Option<Number>); 18] = [
 
 /// All native dtypes, by descriptor address and by letter.
 pub(crate) struct Dtypes {
-    by_address: HashMap<usize, Native>,
+    /// Few, so that a scan is the fastest look-up.
+    by_address: Vec<(usize, Native)>,
     by_letter: HashMap<u8, Py<PyAny>>,
 }
 
@@ -53,14 +54,14 @@ impl Dtypes {
     /// Asks the host NumPy for its singletons.
     pub(crate) fn new(numpy: &Bound<'_, PyModule>) -> PyResult<Dtypes> {
         let make = numpy.getattr("dtype")?;
-        let mut by_address = HashMap::new();
+        let mut by_address = Vec::new();
         let mut by_letter = HashMap::new();
         for (letter, number) in NUMERIC {
             let descr = make.call1((letter.to_string(),))?;
             let kind: char = descr.getattr("kind")?.extract()?;
             let item_bytes = descr.getattr("itemsize")?.extract()?;
             let native = Native { number, item_bytes, kind: kind as u8, letter: letter as u8 };
-            by_address.insert(descr.as_ptr() as usize, native);
+            by_address.push((descr.as_ptr() as usize, native));
             by_letter.insert(letter as u8, descr.unbind());
         }
         Ok(Dtypes { by_address, by_letter })
@@ -68,7 +69,7 @@ impl Dtypes {
 
     /// The native dtype with this descriptor address.
     pub(crate) fn at(&self, address: usize) -> Option<Native> {
-        self.by_address.get(&address).copied()
+        self.by_address.iter().find(|(known, _)| *known == address).map(|(_, native)| *native)
     }
 
     /// The descriptor with this type character.

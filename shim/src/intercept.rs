@@ -32,6 +32,8 @@ pub(crate) enum Caller {
     User,
     /// NumPy's own Python code.
     NumPy,
+    /// NumPy's own Python code, rebound to run over deferred arrays.
+    Rebound,
     /// Installed packages and the standard library.
     Library,
 }
@@ -41,6 +43,7 @@ impl Caller {
         match self {
             Self::User => "user",
             Self::NumPy => "numpy",
+            Self::Rebound => "rebound",
             Self::Library => "library",
         }
     }
@@ -160,7 +163,13 @@ fn text_of(globals: &Bound<'_, PyDict>, key: &str) -> Option<String> {
     globals.get_item(key).ok().flatten()?.extract().ok()
 }
 
+/// What `legate.rebind` puts into the globals of rebound code.
+const REBOUND: &str = "__rebound__";
+
 fn judge_globals(globals: &Bound<'_, PyDict>) -> Option<Caller> {
+    if globals.contains(REBOUND).unwrap_or(false) {
+        return Some(Caller::Rebound);
+    }
     let name = text_of(globals, "__name__");
     let file = text_of(globals, "__file__").or_else(|| {
         let spec = globals.get_item("__spec__").ok().flatten()?;
@@ -209,6 +218,12 @@ pub(crate) fn caller(py: Python<'_>) -> Caller {
 /// Does the running code see a deferred array as `numpy.ndarray`? User code and NumPy's own Python code do.
 pub(crate) fn class_shown(py: Python<'_>) -> bool {
     caller(py) != Caller::Library
+}
+
+/// May the running code's operations on host arrays give deferred results? Those of user code and of rebound code may; NumPy's own code
+/// expects of its host arrays what it made them.
+pub(crate) fn defers(py: Python<'_>) -> bool {
+    matches!(caller(py), Caller::User | Caller::Rebound)
 }
 
 /// Is the running code the user's?
@@ -465,7 +480,7 @@ fn install_interception(
     array_method::install(py)
 }
 
-/// Whose code has these globals: "user", "numpy", "library", or None when they do not say.
+/// Whose code has these globals: "user", "numpy", "rebound", "library", or None when they do not say.
 #[pyfunction]
 fn caller_kind(globals: &Bound<'_, PyDict>) -> Option<&'static str> {
     judge_globals(globals).map(Caller::name)

@@ -6,6 +6,7 @@
 //! user code sees.
 
 mod array;
+mod blas;
 mod convert;
 mod dtypes;
 mod events;

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "binds block programs to addresses")]
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use legate_kernels::execute::{Executable, FlagTable, Partials, Scratch};
@@ -16,6 +15,7 @@ use legate_runtime::fuse::{self, Group, Member, Place};
 use legate_runtime::view::View;
 use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::task::{Origin, Sink, Source, Task};
@@ -151,7 +151,7 @@ struct Draft {
     /// For each temporary: whether more than one pass touches it.
     crosses: Vec<bool>,
     /// Temporaries that the current pass holds in registers.
-    held: HashMap<(usize, ViewKey), usize>,
+    held: FxHashMap<(usize, ViewKey), usize>,
     current: usize,
 }
 
@@ -180,7 +180,7 @@ impl Draft {
                 }
             }
         }
-        Draft { passes, constants: Vec::new(), totals: Vec::new(), crosses, held: HashMap::new(), current: 0 }
+        Draft { passes, constants: Vec::new(), totals: Vec::new(), crosses, held: FxHashMap::default(), current: 0 }
     }
 
     fn pass(&mut self) -> &mut Pass {

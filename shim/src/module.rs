@@ -184,16 +184,20 @@ fn forked(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Gives the array class a metaclass (a subclass of `type` without storage of its own).
+/// Gives the array class a metaclass (a subclass of `type` without storage of its own), and NumPy's text.
 #[pyfunction]
-fn set_metaclass(metaclass: &Bound<'_, PyAny>) {
-    let class = metaclass.py().get_type::<DeferredArray>();
+fn set_metaclass(metaclass: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = metaclass.py();
+    let class = py.get_type::<DeferredArray>();
+    class.setattr("__doc__", py.import("numpy")?.getattr("ndarray")?.getattr("__doc__")?)?;
     numpy_api::set_metaclass(class.as_any(), metaclass);
+    Ok(())
 }
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    crate::blas::ask_for_short_spins();
     module.add_class::<DeferredArray>()?;
     module.add_class::<Storage>()?;
     module.add_class::<Export>()?;

@@ -52,6 +52,7 @@ type NewFromDescr = unsafe extern "C" fn(
     c_int,
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
+type ScalarOf = unsafe extern "C" fn(*mut c_void, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 
 struct Interface {
@@ -59,6 +60,7 @@ struct Interface {
     generic_type: *mut ffi::PyTypeObject,
     new_from_descr: NewFromDescr,
     set_base: SetBase,
+    scalar_of: ScalarOf,
 }
 
 // SAFETY: the pointers are to static objects and functions of NumPy, which stays loaded.
@@ -70,6 +72,8 @@ static INTERFACE: OnceLock<Interface> = OnceLock::new();
 
 /// Index of `PyArray_NewFromDescr` in NumPy's table.
 const NEW_FROM_DESCR: usize = 94;
+/// Index of `PyArray_Scalar` in NumPy's table.
+const SCALAR: usize = 60;
 /// Index of `PyArray_SetBaseObject` in NumPy's table.
 const SET_BASE_OBJECT: usize = 282;
 
@@ -81,11 +85,12 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
     let table = capsule.pointer_checked(None)?.as_ptr().cast_const().cast::<*const c_void>();
     let array_type = numpy.getattr("ndarray")?.as_ptr().cast();
     let generic_type = numpy.getattr("generic")?.as_ptr().cast();
-    // SAFETY: NumPy's table has more than 300 entries, and these two have had these numbers and signatures since 1.7.
+    // SAFETY: NumPy's table has more than 300 entries, and these have had these numbers and signatures since 1.7.
     let interface = unsafe {
         let new_from_descr = *table.add(NEW_FROM_DESCR);
         let set_base = *table.add(SET_BASE_OBJECT);
-        if new_from_descr.is_null() || set_base.is_null() {
+        let scalar_of = *table.add(SCALAR);
+        if new_from_descr.is_null() || set_base.is_null() || scalar_of.is_null() {
             return Err(PyImportError::new_err("this NumPy lacks the C interface that legate needs (2.3 or newer)"));
         }
         Interface {
@@ -93,6 +98,7 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
             generic_type,
             new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(new_from_descr),
             set_base: std::mem::transmute::<*const c_void, SetBase>(set_base),
+            scalar_of: std::mem::transmute::<*const c_void, ScalarOf>(scalar_of),
         }
     };
     drop(INTERFACE.set(interface));
@@ -294,6 +300,32 @@ pub(crate) fn let_own(array: &Bound<'_, PyAny>) -> PyResult<()> {
         fields.flags |= flag::OWNDATA;
     }
     Ok(())
+}
+
+/// Bytes from the start of a dtype object to its kind, type and byte order letters (`PyArray_Descr`).
+const DESCR_LETTERS: usize = 24;
+
+/// The kind letter and type letter of a numeric dtype in this machine's byte order; `None` for any other.
+pub(crate) fn number_letters(array: &Bound<'_, PyAny>) -> Option<(u8, u8)> {
+    // SAFETY: as in `geometry`; the three letters have been at this place of a dtype since NumPy 1.0.
+    let [kind, letter, order] = unsafe {
+        let descr = (*array.as_ptr().cast::<ArrayFields>()).descr;
+        *descr.byte_add(DESCR_LETTERS).cast::<[u8; 3]>()
+    };
+    (matches!(kind, b'b' | b'i' | b'u' | b'f' | b'c') && matches!(order, b'=' | b'|')).then_some((kind, letter))
+}
+
+/// The NumPy scalar of an element of an array's (numeric) dtype.
+///
+/// # Safety
+/// `address` must be that of such an element, and nothing may be writing it.
+pub(crate) unsafe fn scalar_at<'py>(array: &Bound<'py, PyAny>, address: usize) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the caller's promise; a numeric dtype needs no base object.
+    unsafe {
+        let descr = (*array.as_ptr().cast::<ArrayFields>()).descr;
+        let scalar = (interface().scalar_of)(address as *mut c_void, descr, std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(array.py(), scalar)
+    }
 }
 
 /// Python's iterator over a sequence by index: `object[0]`, `object[1]`, ... until IndexError.

@@ -61,12 +61,46 @@ pub(crate) fn operate<'py>(
     Ok(Some(result))
 }
 
-/// Whether a key is one Python int for each of `axes` axes.
-fn is_element(key: &Bound<'_, PyAny>, axes: usize) -> bool {
+/// The address of the element that a key of one Python int for each axis names in an array over real memory; `None` for
+/// any other key, and for indices that NumPy must refuse.
+fn element_address(alias: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>) -> Option<usize> {
+    let geometry = numpy_api::geometry(alias);
+    let mut address = geometry.data;
+    let mut step = |axis: usize, index: &Bound<'_, PyAny>| -> Option<()> {
+        if !index.is_exact_instance_of::<PyInt>() {
+            return None;
+        }
+        let index: isize = index.extract().ok()?;
+        let length = geometry.shape[axis];
+        let place = if index < 0 { index + length } else { index };
+        if !(0..length).contains(&place) {
+            return None;
+        }
+        address = address.wrapping_add_signed(place * geometry.strides[axis]);
+        Some(())
+    };
     match key.cast_exact::<PyTuple>() {
-        Ok(items) => items.len() == axes && items.iter_borrowed().all(|item| item.is_exact_instance_of::<PyInt>()),
-        Err(_) => axes == 1 && key.is_exact_instance_of::<PyInt>(),
+        Ok(items) => {
+            if items.len() != geometry.shape.len() || items.is_empty() {
+                return None;
+            }
+            for (axis, item) in items.iter_borrowed().enumerate() {
+                step(axis, &item)?;
+            }
+        }
+        Err(_) => {
+            if geometry.shape.len() != 1 {
+                return None;
+            }
+            step(0, key)?;
+        }
     }
+    Some(address)
+}
+
+/// Whether a key may name one element: what is looked at before anything is waited for.
+fn may_be_element(key: &Bound<'_, PyAny>) -> bool {
+    key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PyTuple>()
 }
 
 /// One element of an array that was waited for; `None` for any other key or array.
@@ -75,27 +109,42 @@ pub(crate) fn get<'py>(
     array: &Bound<'py, DeferredArray>,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = array.py();
-    if !is_element(key, array.get().axes(py)) {
+    if !may_be_element(key) {
         return Ok(None);
     }
-    array.get().resident_alias(py, shim)?.map(|alias| alias.get_item(key)).transpose()
+    let Some(alias) = array.get().resident_alias(array.py(), shim)? else { return Ok(None) };
+    if numpy_api::number_letters(&alias).is_none() {
+        return Ok(None);
+    }
+    let Some(address) = element_address(&alias, key) else { return Ok(None) };
+    // SAFETY: the element is inside the alias, all of whose launches are done.
+    unsafe { numpy_api::scalar_at(&alias, address) }.map(Some)
 }
 
-/// Sets one element of an array that was waited for, or a small view of it, to a number; `false` for any other.
+/// Sets one element of an array that was waited for to a number; `false` for any other key, array or value.
 pub(crate) fn set<'py>(
     shim: &Shim,
     array: &Bound<'py, DeferredArray>,
     key: &Bound<'py, PyAny>,
     value: &Bound<'py, PyAny>,
 ) -> PyResult<bool> {
-    let py = array.py();
-    let number = value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() || numpy_api::is_scalar(value);
-    if !number || !is_element(key, array.get().axes(py)) {
+    if !may_be_element(key) {
         return Ok(false);
     }
-    match array.get().resident_alias(py, shim)? {
-        Some(alias) => alias.set_item(key, value).map(|()| true),
-        None => Ok(false),
+    let is_float = value.is_instance_of::<PyFloat>();
+    if !is_float && !value.is_exact_instance_of::<PyInt>() && !numpy_api::is_scalar(value) {
+        return Ok(false);
     }
+    let Some(alias) = array.get().resident_alias(array.py(), shim)? else { return Ok(false) };
+    if !numpy_api::geometry(&alias).has(numpy_api::flag::WRITEABLE) {
+        return Ok(false);
+    }
+    let Some(address) = element_address(&alias, key) else { return Ok(false) };
+    if is_float && matches!(numpy_api::number_letters(&alias), Some((b'f', b'd'))) {
+        let number = value.extract::<f64>()?;
+        // SAFETY: the element is eight bytes inside the alias, all of whose launches are done, and may be written.
+        unsafe { (address as *mut f64).write_unaligned(number) };
+        return Ok(true);
+    }
+    alias.set_item(key, value).map(|()| true)
 }

@@ -70,6 +70,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
     SHIM.get_or_try_init(py, || {
         let settings = PENDING.get().cloned().unwrap_or_else(Settings::from_environment);
         let numpy = py.import("numpy")?;
+        crate::blas::restore_environment();
         crate::numpy_api::connect(&numpy)?;
         crate::hook::install(&numpy, settings.min_chunk)?;
         let mapper = Mapper {

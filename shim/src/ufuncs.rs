@@ -6,7 +6,6 @@
 //! raises the error.
 #![expect(unsafe_code, reason = "reads the call information in NumPy's capsule")]
 
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use legate_runtime::view::{Axes, ranges_overlap};
 use legate_runtime::{Operand, Privilege, Work};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyComplex, PyFloat, PyInt, PyTuple};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::array::{DeferredArray, Shape};
@@ -60,8 +60,8 @@ type Key = (usize, SmallVec<[Kind; 3]>);
 /// All resolutions so far; `None` where the host must do it.
 #[derive(Default)]
 pub(crate) struct Resolutions {
-    known: HashMap<Key, Option<Arc<Resolution>>>,
-    names: HashMap<usize, &'static str>,
+    known: FxHashMap<Key, Option<Arc<Resolution>>>,
+    names: FxHashMap<usize, &'static str>,
 }
 
 /// The answer of NumPy for a ufunc and kinds of inputs.

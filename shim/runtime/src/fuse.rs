@@ -6,10 +6,11 @@
 //! also agree on every shared element form a pass. The decision depends on program order, shapes and views alone - and,
 //! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::field::Field;
 use crate::launch::{Launch, Work};
@@ -88,8 +89,8 @@ struct Touch {
 
 struct Draft<T> {
     members: Vec<Member<T>>,
-    touches: HashMap<u64, Vec<Touch>>,
-    renamed: HashMap<u64, (usize, Vec<Range<usize>>)>,
+    touches: FxHashMap<u64, Vec<Touch>>,
+    renamed: FxHashMap<u64, (usize, Vec<Range<usize>>)>,
     accumulates: bool,
     passes: usize,
 }
@@ -144,7 +145,7 @@ struct Admission {
 
 impl<T> Draft<T> {
     fn new() -> Draft<T> {
-        Draft { members: Vec::new(), touches: HashMap::new(), renamed: HashMap::new(), accumulates: false, passes: 1 }
+        Draft { members: Vec::new(), touches: FxHashMap::default(), renamed: FxHashMap::default(), accumulates: false, passes: 1 }
     }
 
     /// Takes off the last members whose results the refused launch works on, when they can lead the group that it starts:
@@ -373,7 +374,7 @@ impl<T> Draft<T> {
         let final_sequence = self.members[self.members.len() - 1].launch.sequence;
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
-        let mut places: HashMap<(u64, bool), Place> = HashMap::new();
+        let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();
         let whole = self.members[0].launch.work == Work::Whole;
         let mut assigned: Vec<Vec<Place>> = Vec::new();
         for (index, member) in self.members.iter().enumerate() {

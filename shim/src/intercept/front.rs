@@ -79,7 +79,7 @@ struct Front {
     host: Py<PyAny>,
     large: Option<Py<PyAny>>,
     rule: Rule,
-    /// Stands inside a function that everybody shares: acts only where user code is at that very operation.
+    /// Stands inside a function that everybody shares: acts only where user code or rebound code is at that very operation.
     shared: bool,
 }
 
@@ -322,7 +322,7 @@ impl Front {
     /// May this front make something else than the host's result for the running code? Compiled code has no frame, and what it calls
     /// stays the host's.
     fn acts(&self, py: Python<'_>) -> bool {
-        !self.shared || (super::called_by_user(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
+        !self.shared || (super::defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
     }
 
     /// What serves large results.
@@ -509,7 +509,7 @@ struct Dispatcher {
 }
 
 /// Puts a front inside a dispatched function of NumPy, before what it does when no operand takes over: the function stays
-/// itself for those who compare it. It acts only where user code is at that very operation. Gives back NumPy's own implementation;
+/// itself for those who compare it. It acts only where user code or rebound code is at that very operation. Gives back NumPy's own implementation;
 /// raises RuntimeError, changing nothing, where NumPy's structure is not the known one.
 #[pyfunction]
 fn put_inside(py: Python<'_>, dispatched: Bound<'_, PyAny>, rule: &str, large: Py<PyAny>) -> PyResult<Py<PyAny>> {

@@ -2,31 +2,31 @@
 //!
 //! A draw reads the bit generator's state, makes a field, and writes the state back, all under the generator's own lock,
 //! so that NumPy and other threads always find the state that NumPy would have left. Draws of known consumption on an
-//! engine that jumps move the state on at once and fill the field as a launch; all others are made on the spot by all
+//! engine that jumps move the state on at once and are launches like any other; all others are made on the spot by all
 //! workers. Which call is which draw is decided in `legate.draws`; the streams are `legate_kernels::random`'s.
 #![expect(unsafe_code, reason = "hands field memory to the kernels")]
 
-use std::sync::Arc;
-
+use legate_kernels::program::Number;
 use legate_kernels::random::{
     Bounding, Draw, Engine, Fill, Finish, MT19937_WORDS, Mt19937, Pcg64, Permutation, Philox, Sfc64, SpareHalf, State,
 };
-use legate_runtime::view::View;
-use legate_runtime::{Handle, Operand, Parallel, Privilege, Work};
-use pyo3::exceptions::PyValueError;
+use legate_runtime::{Handle, Operand, Privilege, Work};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use smallvec::smallvec;
 
 use crate::array::DeferredArray;
+use crate::dtypes::element;
 use crate::memory;
 use crate::report::How;
 use crate::state::{Shim, shim};
 use crate::storage;
-use crate::task::Task;
+use crate::task::{Origin, Sink, Source, Task};
+use crate::values::Walk;
 
-/// Slices that each processor gets on average, so that a late one does not hold up all.
-const SLICES_EACH: usize = 4;
+/// Size of an item's number.
+const NUMBER_BYTES: usize = 8;
 /// Longest stretch of a draw that workers make together, in 64-bit words: its values stay in L2.
 const LONGEST_STRETCH: usize = 8192;
 
@@ -52,17 +52,18 @@ fn random_fill<'py>(
     let draw_of = DRAWS.iter().find(|row| row.0 == draw).ok_or_else(|| unknown("draw", draw))?.1;
     let draw_of = draw_of(parameters, dtype.getattr("itemsize")?.extract()?)?;
     let count: usize = shape.iter().product();
-    let bytes = count * draw_of.item_bytes();
+    let item_bytes = draw_of.item_bytes();
+    let bytes = count * item_bytes;
     let handle = memory::field(py, shim, bytes, &shape, dtype)?;
+    let strides = dense_strides(&shape, item_bytes);
+    let target = Target { py, shim, handle: &handle, shape: &shape, strides: &strides, item_bytes, name: draw };
     locked(&bit_generator.getattr("lock")?, || {
         let holder = Holder { bit_generator, legacy };
         let told = holder.read()?;
         let words = shim.settings.min_chunk.clamp(2, LONGEST_STRETCH) / 2 * 2;
         let fill = Fill::with_stretches(&draw_of, state_of(&told)?, count as u64, words as u64);
-        let after = make(py, shim, fill, &handle, &draw_of, draw, count)?;
-        holder.write(told, &after)
+        holder.write(told, &target.fill(fill)?)
     })?;
-    let strides = dense_strides(&shape, draw_of.item_bytes());
     let lengths: Vec<isize> = shape.iter().map(|length| *length as isize).collect();
     let made = DeferredArray::of_phantom(storage::phantom(handle, dtype, &lengths, &strides, 0)?, None)?;
     if shim.settings.report {
@@ -71,47 +72,86 @@ fn random_fill<'py>(
     Ok(made)
 }
 
-/// Fills the field, now or as a launch; returns the state afterwards.
-fn make(
-    py: Python<'_>,
-    shim: &Shim,
-    fill: Fill,
-    handle: &Handle,
-    draw: &Draw,
-    name: &str,
-    count: usize,
-) -> PyResult<State> {
-    let item_bytes = draw.item_bytes();
-    if !fill.slices() {
-        let address = handle.field().materialize();
-        let workers = shim.runtime.workers();
-        // SAFETY: the field is new and long enough, no launch knows it, and `each` returns after all its parts.
-        py.detach(|| workers.each(workers.threads(), &|_| unsafe { fill.work(address as *mut u8) }));
-        return fill.after().ok_or_else(|| PyValueError::new_err("the draw was not finished"));
+/// A new array that is to be filled.
+struct Target<'a, 'py> {
+    py: Python<'py>,
+    shim: &'a Shim,
+    handle: &'a Handle,
+    shape: &'a [usize],
+    strides: &'a [isize],
+    item_bytes: usize,
+    /// The draw's name.
+    name: &'a str,
+}
+
+impl Target<'_, '_> {
+    fn count(&self) -> usize {
+        self.shape.iter().product()
     }
-    let after = fill.after().ok_or_else(|| PyValueError::new_err("a draw in slices knows its end"))?;
-    let most = SLICES_EACH * shim.settings.processors.max(shim.settings.cpus);
-    let slices = (count / shim.settings.min_chunk).clamp(1, most);
-    let task = move |addresses: &[usize], workers: &dyn Parallel| {
-        let address = addresses[0];
-        workers.each(slices, &|slice| {
-            let range = count * slice / slices..count * (slice + 1) / slices;
+
+    /// Fills the field, now or as launches; returns the state afterwards.
+    fn fill(&self, fill: Fill) -> PyResult<State> {
+        let unfinished = || PyRuntimeError::new_err("a draw ended without its last item");
+        if fill.slices() && self.shim.runtime.pool().has_room(self.count() * NUMBER_BYTES) {
+            let after = fill.after().ok_or_else(unfinished)?;
+            self.launch(fill)?;
+            return Ok(after);
+        }
+        self.fill_now(&fill);
+        fill.after().ok_or_else(unfinished)
+    }
+
+    /// Fills the field on all workers before it returns.
+    fn fill_now(&self, fill: &Fill) {
+        let address = self.handle.field().materialize();
+        let workers = self.shim.runtime.workers();
+        let (parts, count, item_bytes) = (workers.threads(), self.count(), self.item_bytes);
+        let part = |part| {
+            let range = count * part / parts..count * (part + 1) / parts;
             let place = (address + range.start * item_bytes) as *mut u8;
-            // SAFETY: the launch writes the whole field, which has `count` items, and slices do not overlap.
-            unsafe { fill.slice(range.start as u64..range.end as u64, place) };
-        });
-    };
-    let view = View { offset: 0, strides: smallvec![item_bytes as isize], item_bytes };
-    let operand = Operand { field: handle.field().clone(), view, privilege: Privilege::Write };
-    let issued = shim.runtime.launch(
-        Arc::from(format!("random {name}")),
-        Work::Whole,
-        smallvec![count],
-        smallvec![operand],
-        Task::Whole(Arc::new(task)),
-    );
-    shim.settle(py, issued, false)?;
-    Ok(after)
+            // SAFETY: the field is new and long enough, no launch knows it, slices do not overlap, and `each` returns
+            // after all its parts.
+            unsafe {
+                if fill.slices() {
+                    fill.slice(range.start as u64..range.end as u64, place);
+                } else {
+                    fill.work(address as *mut u8);
+                }
+            }
+        };
+        self.py.detach(|| workers.each(parts, &part));
+    }
+
+    /// Issues two launches, which fuse with each other and with what reads the array: the items' numbers, in a field that
+    /// nobody holds, and the items as a function of them.
+    fn launch(&self, fill: Fill) -> PyResult<()> {
+        let Some(kernel) = fill.into_loop(self.item_bytes, &format!("random {}", self.name)) else {
+            return Err(PyRuntimeError::new_err("a draw in slices is a loop"));
+        };
+        let long = self.shim.dtypes.descr(self.py, b'l');
+        let numbers = memory::field(self.py, self.shim, self.count() * NUMBER_BYTES, self.shape, long)?;
+        let walk = Walk::of(self.shape, self.strides);
+        let number_strides = dense_strides(self.shape, NUMBER_BYTES);
+        let view = walk.view(0, &number_strides, NUMBER_BYTES);
+        let operand = |privilege| Operand { field: numbers.field().clone(), view: view.clone(), privilege };
+        let zero = 0i64.to_ne_bytes();
+        let one = 1i64.to_ne_bytes();
+        let count = Task::Index { number: Number::I64, start: element(&zero), delta: element(&one), output: 0 };
+        let runtime = &self.shim.runtime;
+        runtime.launch("arange".into(), Work::Map, walk.domain(), smallvec![operand(Privilege::Write)], count);
+        let draw = Task::Map {
+            kernel,
+            inputs: smallvec![Source { origin: Origin::Operand(0), item_bytes: NUMBER_BYTES, cast: None }],
+            outputs: smallvec![Sink { operand: 1, cast: None }],
+            mask: None,
+        };
+        let view = walk.view(0, self.strides, self.item_bytes);
+        let output = Operand { field: self.handle.field().clone(), view, privilege: Privilege::Write };
+        let name = format!("random {}", self.name).into();
+        let operands = smallvec![operand(Privilege::Read), output];
+        let issued = runtime.launch(name, Work::Map, walk.domain(), operands, draw);
+        self.shim.settle(self.py, issued, false)
+    }
 }
 
 fn dense_strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
