@@ -19,6 +19,8 @@ use crate::storage::{self, Root, Storage};
 
 /// First address of every phantom: user space that no mapping reaches (below it are heaps, above it libraries).
 pub(crate) const PHANTOM: usize = 0x1000_0000_0000;
+/// Length of the stretch of addresses that phantoms lie in: more than any field.
+pub(crate) const PHANTOM_BYTES: usize = 0x1000_0000_0000;
 
 /// What may change under a name that the user holds (`a.shape = ...`, `a.resize(...)`).
 struct Inner {

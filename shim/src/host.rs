@@ -144,13 +144,13 @@ fn rewrap<'py>(
             return Ok(original.clone());
         }
         return match storage::root(&result) {
-            Root::Alias(export) => {
+            Root::Alias(storage) => {
                 let base = lent.iter().find_map(|(_, original)| {
                     let original = deferred(original)?;
-                    let same = original.get().storage(py).as_ptr() == export.get().storage().as_ptr();
+                    let same = original.get().storage(py).is(&storage);
                     same.then(|| DeferredArray::root_of(original))
                 });
-                Ok(storage::deferred_view(&result, &export, base)?.into_any())
+                Ok(storage::deferred_view(&result, storage, base)?.into_any())
             }
             Root::Phantom(_) => DeferredArray::of_phantom(result, None).map(Bound::into_any),
             Root::Foreign => adopt_held(shim, result, holders),

@@ -147,12 +147,14 @@ fn assign<'py>(
     } else {
         phantom.get_item(key)?
     };
-    let view = DeferredArray::of_phantom(view, None)?;
-    let shape = view.get().describe(py);
-    if deferred(value).is_some_and(|value| is_same_view(py, value, &view)) && shape.is_writeable() {
+    if let Some(value) = deferred(value)
+        && is_same_view(array, value, &view)
+    {
         // `a[1:] += b` ends by assigning the view to itself.
         return Ok(true);
     }
+    let view = DeferredArray::of_phantom(view, None)?;
+    let shape = view.get().describe(py);
     if !shape.is_writeable() || shape.size() == 0 {
         return Ok(false);
     }
@@ -164,14 +166,17 @@ fn assign<'py>(
     fill(py, shim, &view, value)
 }
 
-/// Whether two arrays are the same elements of the same field, seen the same way.
-fn is_same_view(py: Python<'_>, left: &Bound<'_, DeferredArray>, right: &Bound<'_, DeferredArray>) -> bool {
-    let (one, other) = (left.get().describe(py), right.get().describe(py));
-    left.get().storage(py).is(&right.get().storage(py))
-        && one.offset == other.offset
+/// Whether a value is the very view of `array` that a phantom's view stands for, and may be written.
+fn is_same_view<'py>(array: &Bound<'py, DeferredArray>, value: &Bound<'py, DeferredArray>, view: &Bound<'py, PyAny>) -> bool {
+    let py = array.py();
+    let own = value.get().phantom(py);
+    let (one, other) = (numpy_api::geometry(view), numpy_api::geometry(&own));
+    one.data == other.data
         && one.shape == other.shape
         && one.strides == other.strides
-        && one.descr == other.descr
+        && one.has(numpy_api::flag::WRITEABLE)
+        && numpy_api::descr_address(view) == numpy_api::descr_address(&own)
+        && array.get().storage(py).is(&value.get().storage(py))
 }
 
 /// Fills a deferred array from a value that broadcasts to it, as assignment does; `false` when the host must do it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use legate_runtime::{Field, Handle};
 use pyo3::prelude::*;
 
-use crate::array::{DeferredArray, PHANTOM};
+use crate::array::{DeferredArray, PHANTOM, PHANTOM_BYTES};
 use crate::numpy_api::{self, flag};
 use crate::state::Shim;
 
@@ -26,26 +26,15 @@ impl Storage {
     }
 }
 
-impl Export {
-    /// The hold on the field whose memory it is.
-    pub(crate) fn storage(&self) -> &Py<Storage> {
-        &self.storage
-    }
-}
-
-/// Real memory of a field, lent out.
+/// Real memory of a field, lent out: the field is pinned while this lives.
 #[pyclass(frozen, module = "legate._core")]
 pub(crate) struct Export {
     storage: Py<Storage>,
-    address: usize,
-    pinned: bool,
 }
 
 impl Drop for Export {
     fn drop(&mut self) {
-        if self.pinned {
-            self.storage.get().field().unpin();
-        }
+        self.storage.get().field().unpin();
     }
 }
 
@@ -77,8 +66,8 @@ pub(crate) fn owner<'py>(view: &Bound<'py, PyAny>, storage: &Py<Storage>) -> PyR
 pub(crate) enum Root<'py> {
     /// A phantom's storage.
     Phantom(Bound<'py, Storage>),
-    /// An alias's export.
-    Alias(Bound<'py, Export>),
+    /// The storage of an alias's field.
+    Alias(Bound<'py, Storage>),
     /// Nothing of ours.
     Foreign,
 }
@@ -92,36 +81,36 @@ pub(crate) fn root<'py>(array: &Bound<'py, PyAny>) -> Root<'py> {
             current = base;
             continue;
         }
-        if let Ok(storage) = base.cast::<Storage>() {
-            return Root::Phantom(storage.clone());
+        if let Ok(storage) = base.cast_exact::<Storage>() {
+            let address = numpy_api::geometry(array).data;
+            let untouched = (PHANTOM..PHANTOM + PHANTOM_BYTES).contains(&address);
+            return if untouched { Root::Phantom(storage.clone()) } else { Root::Alias(storage.clone()) };
         }
-        return match base.cast::<Export>() {
-            Ok(export) => Root::Alias(export.clone()),
+        return match base.cast_exact::<Export>() {
+            Ok(export) => Root::Alias(export.get().storage.bind(array.py()).clone()),
             Err(_) => Root::Foreign,
         };
     }
 }
 
-/// The deferred view of a host array whose memory is a field's.
+/// The deferred view of a host array whose memory is a field's, which has not moved since.
 /// `base` is the array that it is a view of.
 pub(crate) fn deferred_view<'py>(
     array: &Bound<'py, PyAny>,
-    export: &Bound<'py, Export>,
+    storage: Bound<'py, Storage>,
     base: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, DeferredArray>> {
-    let py = array.py();
     let geometry = numpy_api::geometry(array);
-    let offset = geometry.data.wrapping_sub(export.get().address);
-    let owner = export.get().storage.bind(py).clone().into_any();
+    let offset = geometry.data.wrapping_sub(storage.get().field().current_address());
     let phantom = numpy_api::array_over(
         &numpy_api::descr(array),
         geometry.shape,
         geometry.strides,
         PHANTOM.wrapping_add(offset),
         geometry.has(flag::WRITEABLE),
-        owner,
+        storage.clone().into_any(),
     )?;
-    DeferredArray::over(phantom, export.get().storage.clone_ref(py), base)
+    DeferredArray::over(phantom, storage.unbind(), base)
 }
 
 /// A host array over the memory of a phantom's field, all of whose launches are done.
@@ -143,11 +132,13 @@ pub(crate) fn alias<'py>(
             break;
         }
     }
-    if pinned {
+    let owner = if pinned {
         field.pin();
-    }
-    let export = Export { storage: storage.clone_ref(py), address: field.materialize(), pinned };
-    let address = export.address;
+        Bound::new(py, Export { storage: storage.clone_ref(py) })?.into_any()
+    } else {
+        storage.bind(py).clone().into_any()
+    };
+    let address = field.materialize();
     let geometry = numpy_api::geometry(phantom);
     let offset = geometry.data - PHANTOM;
     numpy_api::array_over(
@@ -156,6 +147,6 @@ pub(crate) fn alias<'py>(
         geometry.strides,
         address + offset,
         geometry.has(flag::WRITEABLE),
-        Bound::new(py, export)?.into_any(),
+        owner,
     )
 }
