@@ -41,7 +41,7 @@ STAGES = [
           {"RUSTDOCFLAGS": "-D warnings -A rustdoc::private_intra_doc_links"}),
     Stage("house", [*PYTEST, "tests/house"], "check", 60),
     # Optimised, since the tests go through millions of elements, but with overflow checks and assertions.
-    Stage("rust", ["cargo", "test", "--quiet", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
+    Stage("rust", ["cargo", "test", "--quiet", "--no-fail-fast", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
     Stage("launcher", [*PYTEST, "tests/launcher"], "check", 300),
     Stage("arrays, tiny tiles", [*PYTEST, "tests", *ELSEWHERE, "--stage", "tiny"], "check", 900),
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
