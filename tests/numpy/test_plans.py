@@ -10,20 +10,20 @@ import pytest
 from tests import candidate
 
 PLANS = Path(__file__).resolve().parent / "plans"
-SETTINGS = {"LEGATE_SHOW_PLAN": "1", "LEGATE_CPUS": "2", "LEGATE_PROCESSORS": "2", "LEGATE_MIN_CPU_CHUNK": "1000"}
+SETTINGS = {"LEGATE_SHOW_PLAN": "1", "LEGATE_CPUS": "2", "LEGATE_PROCESSORS": "2", "LEGATE_MIN_CPU_CHUNK": "4"}
 
 PROGRAMS = {
     "chain": """
-a, b = np.linspace(0, 1, 6000), np.linspace(1, 2, 6000)
+a, b = np.arange(6000) * 0.5, np.arange(6000) + 0.25
 c = a * b + a - b / 3
 """,
     "chain_with_a_kept_middle": """
-a = np.linspace(0, 1, 6000)
+a = np.arange(6000.0)
 b = a * 2
 c = b + 1
 """,
     "reduction": """
-x, y = np.linspace(0, 1, 6000), np.linspace(1, 2, 6000)
+x, y = np.arange(6000) * 0.5, np.arange(6000) + 0.25
 total = ((x - y) ** 2).sum()
 """,
     "stencil": """
@@ -32,12 +32,12 @@ for _ in range(2):
     grid[1:-1, 1:-1] = 0.2 * (grid[1:-1, 1:-1] + grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:])
 """,
     "row_softmax": """
-x = np.linspace(0, 1, 6000).reshape(60, 100)
+x = np.arange(6000.0).reshape(60, 100)
 e = np.exp(x - np.max(x, axis=1, keepdims=True))
 p = e / np.sum(e, axis=1, keepdims=True)
 """,
     "nearest_centre": """
-x, c = np.linspace(0, 1, 6000).reshape(2000, 3), np.arange(12.0).reshape(4, 3)
+x, c = np.arange(6000.0).reshape(2000, 3), np.arange(12.0).reshape(4, 3)
 labels = np.argmin(((x[:, None] - c) ** 2).sum(2), 1)
 """,
     "shifted_in_place": """
