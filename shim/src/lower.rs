@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use legate_kernels::execute::{Executable, FlagTable, Partials, Scratch};
 use legate_kernels::loops;
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
-use legate_runtime::fuse::{self, Group, Member, Place};
+use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::view::View;
 use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
 use parking_lot::Mutex;
@@ -84,9 +84,9 @@ impl Backend for Kernels {
             totals: draft.totals.iter().map(|(_, _, bytes)| *bytes).collect(),
             flags: sequences.len(),
             split: match group.split {
-                fuse::Split::Rows => Split::Rows,
-                fuse::Split::Inner => Split::Inner(0),
-                fuse::Split::Single => Split::Whole,
+                group::Split::Rows => Split::Rows,
+                group::Split::Inner => Split::Inner(0),
+                group::Split::Single => Split::Whole,
             },
             passes: draft.passes,
         };
@@ -107,7 +107,7 @@ impl Backend for Kernels {
         let buffers: SmallVec<[*mut u8; 16]> = addresses.iter().map(|address| *address as *mut u8).collect();
         SCRATCH.with_borrow_mut(|scratch| {
             // SAFETY: the runtime gives each buffer an instance of its field's length, launches only name views inside
-            // their fields, and tiles of one group write disjoint bytes (`legate_runtime::fuse`).
+            // their fields, and tiles of one group write disjoint bytes (`legate_runtime`).
             let outcome = unsafe { compiled.executable.run(&buffers, &tile, scratch, &compiled.flags) };
             match outcome {
                 Ok(partials) => partials,

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::field::Sequence;
-use crate::fuse::{self, Buffer, Group, Split};
+use crate::fuse;
+use crate::group::{Buffer, Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::partition::Partition;

@@ -6,76 +6,16 @@
 //! also agree on every shared element form a pass. The decision depends on program order, shapes and views alone - and,
 //! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing.
 
-use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::field::Field;
+use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Work};
 use crate::view::{View, ranges_overlap, uncovered};
 
 /// Longest group: past this, compiling costs more than another walk.
 const MEMBERS_LIMIT: usize = 160;
-
-/// Where an operand of a member lives while the group runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Entry of [`Group::buffers`].
-    Buffer(usize),
-    /// Entry of [`Group::temporaries`].
-    Temporary(usize),
-}
-
-/// A field's memory as a group sees it.
-pub struct Buffer {
-    /// The field.
-    pub field: Arc<Field>,
-    /// Whether this is the second instance, which becomes the field's when the group is done.
-    pub second: bool,
-    /// Bytes that are copied to the second instance first, since no member writes them.
-    pub carried: Vec<Range<usize>>,
-}
-
-/// A launch in its group.
-pub struct Member<T> {
-    /// The launch.
-    pub launch: Launch<T>,
-    /// Row `g` of the group is row `g - shift` of the launch's domain.
-    pub shift: isize,
-    /// Pass the member belongs to; passes run one after the other over each chunk.
-    pub pass: usize,
-    /// Where each operand lives.
-    pub places: Vec<Place>,
-}
-
-/// How a group may be cut into tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
-    /// By rows.
-    Rows,
-    /// By the first inner axis.
-    Inner,
-    /// Not at all.
-    Single,
-}
-
-/// Launches that run as one.
-pub struct Group<T> {
-    /// Length of the shared row axis.
-    pub rows: usize,
-    /// The launches, in program order.
-    pub members: Vec<Member<T>>,
-    /// Memory the members touch.
-    pub buffers: Vec<Buffer>,
-    /// Fields that are never stored; each with the length of one of its rows in bytes.
-    pub temporaries: Vec<usize>,
-    /// How it may be cut.
-    pub split: Split,
-    /// Why the launch after the last member did not join; empty at the window's end.
-    pub ended: &'static str,
-}
 
 /// One touch of a field by a member.
 struct Touch {
@@ -96,7 +36,7 @@ struct Draft<T> {
 }
 
 /// Cuts a window into groups, in program order. With `enabled` false every launch is a group of its own.
-pub fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
+pub(crate) fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
     for launch in window {
@@ -464,72 +404,4 @@ fn row_shift<T>(other: &Launch<T>, touch: &Touch, view: &View, row_extent: &Rang
     let other_row = touch.row_extent.start.div_euclid(stride);
     let fits = row_extent.end <= (row + 1) * stride && touch.row_extent.end <= (other_row + 1) * stride;
     fits.then(|| touch.shift + row - other_row)
-}
-
-impl<T> Group<T> {
-    /// Merges the row axis with the next one as long as every walk is unbroken across it, so that few long rows can be
-    /// cut as finely as many short ones.
-    fn merge_axes(&mut self) {
-        loop {
-            let domain = &self.members[0].launch.domain;
-            if domain.len() < 2 {
-                return;
-            }
-            let inner = domain[1] as isize;
-            let unbroken = self.members.iter().all(|member| {
-                member.shift == 0
-                    && member.launch.domain == *domain
-                    && match member.launch.work {
-                        Work::Map | Work::Total => true,
-                        Work::Fold { axes } => axes + 2 <= domain.len(),
-                        Work::Accumulate | Work::Whole => false,
-                    }
-                    && member.launch.operands.iter().all(|o| o.view.strides[0] == o.view.strides[1] * inner)
-            });
-            if !unbroken {
-                return;
-            }
-            for member in &mut self.members {
-                let rows = member.launch.domain.remove(0);
-                member.launch.domain[0] *= rows;
-                for operand in &mut member.launch.operands {
-                    operand.view.strides.remove(0);
-                }
-                for (place, operand) in member.places.iter().zip(&member.launch.operands) {
-                    if let Place::Temporary(index) = place {
-                        self.temporaries[*index] = operand.view.row_stride().unsigned_abs();
-                    }
-                }
-            }
-            self.rows = self.members[0].launch.domain[0];
-        }
-    }
-}
-
-impl<T> fmt::Display for Group<T> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let split = match self.split {
-            Split::Rows => "rows",
-            Split::Inner => "columns",
-            Split::Single => "nothing",
-        };
-        writeln!(out, "group rows {} cut by {split}", self.rows)?;
-        for member in &self.members {
-            write!(out, "  pass {}", member.pass)?;
-            if member.shift != 0 {
-                write!(out, " shift {}", member.shift)?;
-            }
-            writeln!(out, " {}", member.launch)?;
-        }
-        if !self.temporaries.is_empty() {
-            writeln!(out, "  not stored: {}", self.temporaries.len())?;
-        }
-        for buffer in self.buffers.iter().filter(|b| b.second) {
-            writeln!(out, "  second instance: f{}", buffer.field.number())?;
-        }
-        if !self.ended.is_empty() {
-            writeln!(out, "  ends: {}", self.ended)?;
-        }
-        Ok(())
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::field::{Field, Sequence};
-use crate::fuse::Group;
+use crate::group::Group;
 use crate::view::{Axes, View};
 
 /// What a launch does to an operand.

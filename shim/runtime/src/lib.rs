@@ -1,12 +1,13 @@
 //! The task runtime of one shard: fields, views, partitions, launches, window, fusion, mapper, instances, workers.
 //!
 //! No Python and no arithmetic: what a launch computes is a task that the [`Backend`] compiles and runs. A statement's
-//! way through: [`Runtime::launch`] appends to the window; a closed window is cut into groups ([`fuse`]); the executor
+//! way through: [`Runtime::launch`] appends to the window; a closed window is cut into groups (`fuse`); the executor
 //! gives the groups' fields their instances, cuts each group into tiles ([`partition`]) and runs them on the workers.
 
 mod executor;
 mod field;
-pub mod fuse;
+mod fuse;
+pub mod group;
 mod launch;
 mod mapper;
 pub mod partition;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use legate_runtime::fuse::{Group, Place};
+use legate_runtime::group::{Group, Place};
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Backend, Cut, Handle, Launch, Mapper, Operand, Parallel, Privilege, Runtime, Work};
 use smallvec::smallvec;
