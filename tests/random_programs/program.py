@@ -62,7 +62,7 @@ def grow(seed: int, scale: Scale, length: int) -> list[str]:
     if table is SOLVER:
         state.only_shape = state.shape(most=2)
     makers, weights = [maker for _, maker in table], [weight for weight, _ in table]
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    with np.errstate(all="ignore", invalid="warn"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", message=UNDEFINED_CAST)
         while len(state.statements) < length:
