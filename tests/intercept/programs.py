@@ -98,16 +98,20 @@ ImportError cannot import name 'no_such_name' from 'numpy'
 AttributeError module 'numpy' has no attribute 'no_such_name'
 """,
     "threads.py": """
+import sys
 import threading
 from whose import whose
-seen = []
+sys.setswitchinterval(1e-6)
+seen = set()
 def work():
     import numpy
-    seen.append(whose(numpy))
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
-print(seen)
+    seen.add((whose(numpy), id(numpy), id(numpy.random), id(numpy.fft), numpy.random.default_rng(3).random()))
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(seen), seen.pop()[0])
 """,
     "added.py": """
 import sys

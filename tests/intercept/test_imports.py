@@ -37,7 +37,7 @@ def test_command(folder):
 
 
 def test_threads(folder):
-    assert printed(folder, "threads.py") == "['ours']\n"
+    assert printed(folder, "threads.py") == "1 ours\n"
 
 
 def test_names_that_user_code_adds_reach_libraries(folder):
