@@ -130,7 +130,7 @@ pub(super) unsafe fn feed(cursor: &mut Cursor<'_, '_>, fold: &Fold, state: usize
             (State::Rows(_), Target::Total { .. }) => unreachable!("`for_plan` makes states by target"),
         }
     }
-    cursor.events.take(fold.flags, matches!(fold.item_bytes, 16 | 32));
+    cursor.events.take(fold.flags);
     Ok(())
 }
 

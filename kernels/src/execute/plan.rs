@@ -61,8 +61,6 @@ pub(super) struct Call {
     pub(super) inputs: usize,
     pub(super) strides: SmallVec<[isize; 4]>,
     pub(super) flags: usize,
-    /// Whether an operand is wide enough to be a long double.
-    pub(super) wide: bool,
 }
 
 /// A loop whose text does not matter for comparing plans.
@@ -248,14 +246,12 @@ impl Lowering<'_> {
             operands.push(operand);
             stores.extend(store);
         }
-        let wide = inputs.iter().chain(outputs).any(|arg| matches!(self.item_bytes(*arg), 16 | 32));
         self.operations.push(Operation::Call(Call {
             kernel: Kernel(kernel.clone()),
             pointers: operands.iter().map(|operand| operand.pointer).collect(),
             inputs: inputs.len(),
             strides: operands.iter().map(|operand| operand.stride).collect(),
             flags,
-            wide,
         }));
         self.operations.extend(stores);
         for output in outputs {

@@ -79,13 +79,12 @@ impl<'a> Events<'a> {
         register::take();
     }
 
-    /// Moves what the loop just called has raised to `entry`. `wide` asks the x87 status too (long double loops).
+    /// Moves what the loop just called has raised to `entry`. Long doubles raise events in the x87 status; so does the C
+    /// library's `feraiseexcept` for overflow and underflow, by which loops report what the processor does not (halves, the
+    /// negative of the smallest integer).
     #[inline(always)]
-    pub(super) fn take(&mut self, entry: usize, wide: bool) {
-        let mut events = register::take();
-        if wide {
-            events |= register::take_extended();
-        }
+    pub(super) fn take(&mut self, entry: usize) {
+        let events = register::take() | register::take_extended();
         if events != 0 {
             self.gathered[entry] |= events;
         }
@@ -177,6 +176,7 @@ mod register {
         numpy_events(status)
     }
 
+    #[inline(always)]
     pub(super) fn take_extended() -> u8 {
         let status: u16;
         // SAFETY: reads the x87 status word.

@@ -140,7 +140,7 @@ impl Cursor<'_, '_> {
                         let target = self.block_walk(*output, odometer);
                         let source = (self.pointers[input.pointer], input.stride);
                         transfer::accumulate(kernel, *seed, source, &target, *item_bytes, count)?;
-                        self.events.take(*flags, matches!(item_bytes, 16 | 32));
+                        self.events.take(*flags);
                     }
                 }
             }
@@ -156,7 +156,7 @@ impl Cursor<'_, '_> {
         }
         // SAFETY: the caller's.
         unsafe { invoke(&call.kernel, &data, count, &call.strides)? };
-        self.events.take(call.flags, call.wide);
+        self.events.take(call.flags);
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Cursor<'_, '_> {
             (chain.run)(&ends, &links);
             if self.events.pending() {
                 self.events.discard();
-                trace(chain.item_bytes, &ends, &links, |link| self.events.take(chain.links[link].flags, false));
+                trace(chain.item_bytes, &ends, &links, |link| self.events.take(chain.links[link].flags));
             }
         }
     }

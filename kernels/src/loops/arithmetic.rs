@@ -58,6 +58,7 @@ operations! {
     Add(a, b) a.add(b), QUIET = false;
     Subtract(a, b) a.sub(b), QUIET = false;
     Multiply(a, b) a.mul(b), QUIET = false;
+    Divide(a, b) a.div(b), QUIET = false;
     Maximum(a, b) a.max(b), QUIET = true;
     Minimum(a, b) a.min(b), QUIET = true;
 }
@@ -78,11 +79,11 @@ macro_rules! table {
     };
 }
 
-/// The loop of a ufunc for these types. (Not `divide`: NumPy's is as fast, and its tail raises events of its own.)
+/// The loop of a ufunc for these types.
 pub(super) fn function(ufunc: &str, types: &[Number]) -> Option<LoopFunction> {
     table!(ufunc, types, Width::best();
         unary "sqrt" Sqrt, "reciprocal" Reciprocal, "square" Square, "sign" Sign, "negative" Negative, "absolute" Absolute;
-        binary "add" Add, "subtract" Subtract, "multiply" Multiply, "maximum" Maximum, "minimum" Minimum)
+        binary "add" Add, "subtract" Subtract, "multiply" Multiply, "divide" Divide, "maximum" Maximum, "minimum" Minimum)
 }
 
 macro_rules! by_width {

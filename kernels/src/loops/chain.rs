@@ -89,9 +89,6 @@ pub(crate) fn function(item_bytes: usize) -> ChainFunction {
     }
 }
 
-/// Vectors that go through the chain together: enough that finding the next action costs little.
-const STRIP: usize = 8;
-
 unsafe fn plain<V: Lanes<Item = V>>(ends: &Ends, links: &[Link]) {
     // SAFETY: the caller's.
     unsafe { run::<V>(ends, links) };
@@ -125,106 +122,85 @@ where
     let mut done = 0;
     // SAFETY: the caller's.
     unsafe {
-        while done + STRIP * V::COUNT <= ends.count {
-            strip::<V, STRIP>(ends, links, done);
-            done += STRIP * V::COUNT;
+        // Eight vectors together: enough that finding the next action costs little.
+        while done + 8 * V::COUNT <= ends.count {
+            eight_vectors::<V>(ends, links, done);
+            done += 8 * V::COUNT;
         }
         while done + V::COUNT <= ends.count {
-            strip::<V, 1>(ends, links, done);
+            one_vector::<V>(ends, links, done);
             done += V::COUNT;
         }
         while done < ends.count {
-            strip::<V::Item, 1>(ends, links, done);
+            one_vector::<V::Item>(ends, links, done);
             done += 1;
         }
     }
 }
 
-/// Elements `first..first + N * V::COUNT` through the whole chain.
-#[inline(always)]
-unsafe fn strip<V: Lanes, const N: usize>(ends: &Ends, links: &[Link], first: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut values: [V; N] = read(ends.first, ends.first_repeats, first);
-        for link in links {
-            values = act(values, link, first);
+/// Defines a function that takes some vectors, from element `first` on, through the whole chain. Each vector is a variable of
+/// its own: an array of them would go through memory at every action.
+macro_rules! strip {
+    ($name:ident: $($value:ident $place:literal)*) => {
+        #[inline(always)]
+        unsafe fn $name<V: Lanes>(ends: &Ends, links: &[Link], first: usize) {
+            // SAFETY: the caller's.
+            unsafe {
+                let input = ends.first.cast::<V::Item>();
+                $(let mut $value = if ends.first_repeats {
+                    V::splat(input.read())
+                } else {
+                    V::load(input.add(first + $place * V::COUNT))
+                };)*
+                for link in links {
+                    let operand = link.operand.cast::<V::Item>();
+                    macro_rules! before {
+                        ($method:ident) => {
+                            if link.repeats {
+                                let other = V::splat(operand.read());
+                                $($value = $value.$method(other);)*
+                            } else {
+                                $($value = $value.$method(V::load(operand.add(first + $place * V::COUNT)));)*
+                            }
+                        };
+                    }
+                    macro_rules! after {
+                        ($method:ident) => {
+                            if link.repeats {
+                                let other = V::splat(operand.read());
+                                $($value = other.$method($value);)*
+                            } else {
+                                $($value = V::load(operand.add(first + $place * V::COUNT)).$method($value);)*
+                            }
+                        };
+                    }
+                    match link.action {
+                        Action::Add => before!(add),
+                        Action::AddTo => after!(add),
+                        Action::Subtract => before!(sub),
+                        Action::SubtractFrom => after!(sub),
+                        Action::Multiply => before!(mul),
+                        Action::MultiplyBy => after!(mul),
+                        Action::Divide => before!(div),
+                        Action::DivideInto => after!(div),
+                        Action::Square => { $($value = $value.mul($value);)* }
+                        Action::Sqrt => { $($value = $value.sqrt();)* }
+                        Action::Reciprocal => { $($value = V::one().div($value);)* }
+                        Action::Negative => { $($value = $value.neg();)* }
+                        Action::Absolute => { $($value = $value.abs();)* }
+                        Action::Sign => { $($value = $value.sign();)* }
+                        Action::Copy => {}
+                    }
+                }
+                let output = ends.output.cast::<V::Item>().add(first);
+                $($value.store(output.add($place * V::COUNT));)*
+            }
         }
-        let output = ends.output.cast::<V::Item>().add(first);
-        for (part, value) in values.into_iter().enumerate() {
-            value.store(output.add(part * V::COUNT));
-        }
-    }
+    };
 }
 
-#[inline(always)]
-unsafe fn read<V: Lanes, const N: usize>(operand: *const u8, repeats: bool, first: usize) -> [V; N] {
-    let operand = operand.cast::<V::Item>();
-    // SAFETY: the caller's.
-    unsafe {
-        if repeats {
-            [V::splat(operand.read()); N]
-        } else {
-            std::array::from_fn(|part| V::load(operand.add(first + part * V::COUNT)))
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn act<V: Lanes, const N: usize>(values: [V; N], link: &Link, first: usize) -> [V; N] {
-    // SAFETY: the caller's.
-    unsafe {
-        match (link.action, link.repeats) {
-            (Action::Add, false) => with_vectors(values, link, first, |value, other| value.add(other)),
-            (Action::Add, true) => with_one(values, link, |value, other| value.add(other)),
-            (Action::AddTo, false) => with_vectors(values, link, first, |value, other| other.add(value)),
-            (Action::AddTo, true) => with_one(values, link, |value, other| other.add(value)),
-            (Action::Subtract, false) => with_vectors(values, link, first, |value, other| value.sub(other)),
-            (Action::Subtract, true) => with_one(values, link, |value, other| value.sub(other)),
-            (Action::SubtractFrom, false) => with_vectors(values, link, first, |value, other| other.sub(value)),
-            (Action::SubtractFrom, true) => with_one(values, link, |value, other| other.sub(value)),
-            (Action::Multiply, false) => with_vectors(values, link, first, |value, other| value.mul(other)),
-            (Action::Multiply, true) => with_one(values, link, |value, other| value.mul(other)),
-            (Action::MultiplyBy, false) => with_vectors(values, link, first, |value, other| other.mul(value)),
-            (Action::MultiplyBy, true) => with_one(values, link, |value, other| other.mul(value)),
-            (Action::Divide, false) => with_vectors(values, link, first, |value, other| value.div(other)),
-            (Action::Divide, true) => with_one(values, link, |value, other| value.div(other)),
-            (Action::DivideInto, false) => with_vectors(values, link, first, |value, other| other.div(value)),
-            (Action::DivideInto, true) => with_one(values, link, |value, other| other.div(value)),
-            (Action::Square, _) => values.map(|value| value.mul(value)),
-            (Action::Sqrt, _) => values.map(|value| value.sqrt()),
-            (Action::Reciprocal, _) => values.map(|value| V::one().div(value)),
-            (Action::Negative, _) => values.map(|value| value.neg()),
-            (Action::Absolute, _) => values.map(|value| value.abs()),
-            (Action::Sign, _) => values.map(|value| value.sign()),
-            (Action::Copy, _) => values,
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn with_vectors<V: Lanes, const N: usize>(
-    mut values: [V; N],
-    link: &Link,
-    first: usize,
-    action: impl Fn(V, V) -> V,
-) -> [V; N] {
-    let operand = link.operand.cast::<V::Item>().wrapping_add(first);
-    for (part, value) in values.iter_mut().enumerate() {
-        // SAFETY: the caller's.
-        *value = action(*value, unsafe { V::load(operand.add(part * V::COUNT)) });
-    }
-    values
-}
-
-#[inline(always)]
-unsafe fn with_one<V: Lanes, const N: usize>(mut values: [V; N], link: &Link, action: impl Fn(V, V) -> V) -> [V; N] {
-    // SAFETY: the caller's.
-    let operand = unsafe { V::splat(link.operand.cast::<V::Item>().read()) };
-    for value in &mut values {
-        *value = action(*value, operand);
-    }
-    values
-}
+strip!(one_vector: a 0);
+strip!(eight_vectors: a 0 b 1 c 2 d 3 e 4 f 5 g 6 h 7);
 
 /// Runs a chain again, an operation at a time over short strips, and calls `done(n)` after operation n of each strip.
 ///
@@ -238,16 +214,24 @@ pub(crate) unsafe fn trace(item_bytes: usize, ends: &Ends, links: &[Link], done:
 }
 
 unsafe fn trace_items<T: Lanes<Item = T>>(ends: &Ends, links: &[Link], mut done: impl FnMut(usize)) {
-    let mut first = 0;
-    while first < ends.count {
+    for element in 0..ends.count {
         // SAFETY: the caller's.
         unsafe {
-            let mut value: [T; 1] = read(ends.first, ends.first_repeats, first);
+            let input = ends.first.cast::<T>().add(if ends.first_repeats { 0 } else { element });
+            let mut value = input.read();
             for (number, link) in links.iter().enumerate() {
-                value = std::hint::black_box(act(std::hint::black_box(value), link, first));
+                let mut result = value;
+                let step = Ends {
+                    first: (&raw const value).cast(),
+                    first_repeats: true,
+                    output: (&raw mut result).cast(),
+                    count: 1,
+                };
+                let operand = link.operand.cast::<T>().wrapping_add(if link.repeats { 0 } else { element });
+                one_vector::<T>(&step, &[Link { operand: operand.cast(), ..*link }], 0);
+                value = std::hint::black_box(result);
                 done(number);
             }
         }
-        first += 1;
     }
 }

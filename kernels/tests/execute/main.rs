@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "runs programs on raw buffers")]
 
+mod events;
 mod interpreter;
 mod loops;
 mod programs;
