@@ -136,7 +136,7 @@ impl Executable {
                 let Target::Total { total, elements } = fold.target else { continue };
                 let parts = partials.iter().map(|partial| partial.totals[total].clone()).collect();
                 totals[total] = total::join(fold, elements, parts)?;
-                events.take(fold.flags, matches!(fold.item_bytes, 16 | 32));
+                events.take(fold.flags);
             }
         }
         Ok(totals)

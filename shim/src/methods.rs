@@ -259,17 +259,29 @@ fn order_argument<'py>(
 #[pymethods]
 impl DeferredArray {
     #[pyo3(signature = (*args, **kwargs))]
-    fn argmax<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn argmax<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         arg_extreme(slf, "argmax", Extreme::Max, args, kwargs)
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn argmin<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn argmin<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         arg_extreme(slf, "argmin", Extreme::Min, args, kwargs)
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn copy<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn copy<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shim = started(py);
         if let Some(order) = order_argument(args, kwargs, "C")?
@@ -290,7 +302,11 @@ impl DeferredArray {
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn flatten<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn flatten<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shim = started(py);
         if let Some(order) = order_argument(args, kwargs, "C")?
@@ -303,7 +319,11 @@ impl DeferredArray {
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn ravel<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn ravel<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let order = order_argument(args, kwargs, "C")?;
         let flags = slf.get().describe(py).flags;
@@ -314,13 +334,19 @@ impl DeferredArray {
         };
         match order.as_deref() {
             Some(order @ ("C" | "F")) if flags & wanted != 0 => reshaped(slf, &PyTuple::new(py, [-1])?, order),
-            Some(order @ ("C" | "F")) if let Some(copied) = create::copy(py, started(py), slf, order, None)? => flat(&copied, order),
+            Some(order @ ("C" | "F")) if let Some(copied) = create::copy(py, started(py), slf, order, None)? => {
+                flat(&copied, order)
+            }
             _ => on_host(started(slf.py()), "ravel", &with_self(slf, args)?, kwargs),
         }
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn reshape<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn reshape<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let order = match kwargs {
             None => Some("C".to_owned()),
             Some(kwargs) if kwargs.len() == 1 => match kwargs.get_item("order")? {
@@ -337,7 +363,11 @@ impl DeferredArray {
 
     /// A view, with another dtype, or of another class (then over pinned memory).
     #[pyo3(signature = (*args, **kwargs))]
-    fn view<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn view<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let names_class = args.iter().any(|arg| arg.is_instance_of::<PyType>() && is_array_class(&arg))
             || kwargs.is_some_and(|kwargs| kwargs.contains("type").unwrap_or(false));
         if names_class {
@@ -348,7 +378,11 @@ impl DeferredArray {
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn astype<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn astype<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shim = started(py);
         if args.len() == 1
@@ -405,22 +439,18 @@ impl DeferredArray {
             Some(checked) => checked?.is_truthy()?,
             None => true,
         };
-        let before = slf.get().count(py);
         let copy = slf.get().alias(py, started(py))?.call_method1("copy", ("K",))?;
-        let unchecked = PyDict::new(py);
-        if let Some(kwargs) = kwargs {
-            unchecked.update(kwargs.as_mapping())?;
-        }
-        unchecked.set_item("refcheck", false)?;
-        copy.call_method("resize", args, Some(&unchecked))?;
-        // The caller's name and the call itself hold the array; who else does would see it change.
+        // The caller's name and the call itself hold the array; who else does would see it change. NumPy says so of a copy that
+        // is held as well.
         let held = numpy_api::references(slf.as_any()) > 2 || slf.get().storage(py).get().field().is_pinned();
-        if checked && held && numpy_api::geometry(&copy).size() != before {
-            return Err(PyValueError::new_err(
-                "cannot resize an array that references or is referenced\n\
-                 by another array in this way.\nUse the np.resize function or refcheck=False",
-            ));
+        let witness = if checked && held { Some(copy.call_method0("view")?) } else { None };
+        let options = PyDict::new(py);
+        if let Some(kwargs) = kwargs {
+            options.update(kwargs.as_mapping())?;
         }
+        options.set_item("refcheck", witness.is_some())?;
+        copy.call_method("resize", args, Some(&options))?;
+        drop(witness);
         let renewed = host::over_memory(started(py), &copy)?;
         slf.get().renew(Some((renewed.get().phantom(py), renewed.get().storage(py))));
         Ok(())
@@ -443,7 +473,11 @@ fn flat<'py>(copied: &Bound<'py, DeferredArray>, order: &str) -> PyResult<Bound<
 }
 
 /// A reshape: a view where NumPy makes one, else of a copy in that order.
-fn reshaped<'py>(array: &Bound<'py, DeferredArray>, shape: &Bound<'py, PyTuple>, order: &str) -> PyResult<Bound<'py, PyAny>> {
+fn reshaped<'py>(
+    array: &Bound<'py, DeferredArray>,
+    shape: &Bound<'py, PyTuple>,
+    order: &str,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let phantom = array.get().phantom(py);
     let keywords = PyDict::new(py);

@@ -122,7 +122,12 @@ impl Layout {
     fn row_major(&mut self, item_bytes: usize) {
         let order: Axes<usize> = (0..self.lengths.len()).rev().collect();
         self.strides = ordered_strides(&self.lengths, &order, item_bytes);
-        self.along = self.lengths.iter().zip(&self.strides).map(|(length, stride)| if *length == 1 { 0 } else { *stride }).collect();
+        self.along = self
+            .lengths
+            .iter()
+            .zip(&self.strides)
+            .map(|(length, stride)| if *length == 1 { 0 } else { *stride })
+            .collect();
     }
 
     /// What of a list of one entry for each of the operand's axes is the result's.
@@ -267,7 +272,13 @@ fn is_small(py: Python<'_>, shim: &Shim, array: &Bound<'_, DeferredArray>, shape
 }
 
 /// The type a reduction is computed in; `None` when the host must say.
-fn operation_type(py: Python<'_>, shim: &Shim, rule: Rule, from: Native, dtype: Option<&Bound<'_, PyAny>>) -> Option<Native> {
+fn operation_type(
+    py: Python<'_>,
+    shim: &Shim,
+    rule: Rule,
+    from: Native,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> Option<Native> {
     let at_letter = |letter: u8| shim.dtypes.at(shim.dtypes.descr(py, letter).as_ptr() as usize);
     if let Some(dtype) = dtype {
         let descr = shim.host(py, "dtype").ok()?.call1((dtype,)).ok()?;
@@ -352,7 +363,7 @@ fn finish<'py>(
     let alias = result.get().alias(py, shim)?;
     Ok(Outcome::Done(if keepdims {
         let kept: Axes<usize> = (0..axes).map(|_| 1).collect();
-        alias.call_method0("copy")?.call_method1("reshape", (PyTuple::new(py, kept)?,))?
+        alias.call_method1("reshape", (PyTuple::new(py, kept)?,))?.call_method0("copy")?
     } else {
         alias.get_item(PyTuple::empty(py))?
     }))
