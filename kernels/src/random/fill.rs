@@ -64,9 +64,20 @@ impl Fill {
     /// If the draw has no slices.
     pub unsafe fn slice(&self, range: Range<u64>, out: *mut u8) {
         match &self.way {
-            // SAFETY: the caller's promise.
-            Way::Slices(draw) => unsafe { draw.fill(&self.state, &self.state.engine, 0, range, out) },
+            Way::Slices(draw) => {
+                let mut reader = draw.reader(&self.state, &self.state.engine, 0, range.start);
+                // SAFETY: the caller's promise.
+                unsafe { draw.fill(&mut *reader, (range.end - range.start) as usize, out) }
+            }
             Way::Together(_) => panic!("this draw has no slices: its items are made together"),
+        }
+    }
+
+    /// The draw and its state, if any range can be filled by itself.
+    pub(super) fn fixed(&self) -> Option<(&dyn Fixed, &State)> {
+        match &self.way {
+            Way::Slices(draw) => Some((&**draw, &self.state)),
+            Way::Together(_) => None,
         }
     }
 

@@ -4,8 +4,8 @@
 
 #![expect(unsafe_code, reason = "writes into the caller's memory, which may not be initialised")]
 
+use std::any::Any;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use super::cursor::{Cursor, Unit};
 use super::engine::{Engine, State};
@@ -73,12 +73,19 @@ pub(super) trait Fixed: Send + Sync {
         items.div_ceil(self.items_each_unit())
     }
 
-    /// Writes the items of `range` one after the other from `out`. `near` is the engine `words_before` natural words
-    /// from `state`, not behind the first unit read.
+    /// A reader at `item`. `near` is the engine `words_before` natural words from `state`, not behind the item's unit.
+    fn reader(&self, state: &State, near: &Engine, words_before: u64, item: u64) -> Box<dyn Any>;
+
+    /// Writes the next `count` items one after the other from `out`; `reader` is one of this draw's.
     ///
     /// # Safety
     /// `out` is valid for writing that many items, aligned for them, and nobody else accesses them meanwhile.
-    unsafe fn fill(&self, state: &State, near: &Engine, words_before: u64, range: Range<u64>, out: *mut u8);
+    unsafe fn fill(&self, reader: &mut dyn Any, count: usize, out: *mut u8);
+}
+
+/// What `Fixed::fill` was given, as the reader that `Fixed::reader` made.
+fn own<R: 'static>(reader: &mut dyn Any) -> &mut R {
+    reader.downcast_mut().expect("a reader is used by the draw that made it")
 }
 
 /// One item a unit: `item = map(unit)`.
@@ -103,11 +110,14 @@ impl<U: Unit, T: Copy, F: Fn(U) -> T + Send + Sync> Fixed for EachUnit<U, T, F> 
         1
     }
 
-    unsafe fn fill(&self, state: &State, near: &Engine, words_before: u64, range: Range<u64>, out: *mut u8) {
-        let count = (range.end - range.start) as usize;
+    fn reader(&self, state: &State, near: &Engine, words_before: u64, item: u64) -> Box<dyn Any> {
+        Box::new(Cursor::<U>::new(state, near, words_before, item))
+    }
+
+    unsafe fn fill(&self, reader: &mut dyn Any, count: usize, out: *mut u8) {
+        let cursor = own::<Cursor<U>>(reader);
         // SAFETY: the caller's promise; MaybeUninit takes memory in any state.
         let mut out = unsafe { std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<T>>(), count) };
-        let mut cursor = Cursor::<U>::new(state, near, words_before, range.start);
         while !out.is_empty() {
             let units = cursor.ahead(out.len() as u64);
             let now = units.len().min(out.len());
@@ -143,20 +153,41 @@ impl Fixed for Bits {
         32
     }
 
-    unsafe fn fill(&self, state: &State, near: &Engine, words_before: u64, range: Range<u64>, out: *mut u8) {
-        let count = (range.end - range.start) as usize;
+    fn reader(&self, state: &State, near: &Engine, words_before: u64, item: u64) -> Box<dyn Any> {
+        let mut reader = BitReader { cursor: Cursor::new(state, near, words_before, item / 32), word: 0, left: 0 };
+        let used = item % 32;
+        if used > 0 {
+            reader.word = reader.cursor.next() >> used;
+            reader.left = 32 - used as usize;
+        }
+        Box::new(reader)
+    }
+
+    unsafe fn fill(&self, reader: &mut dyn Any, count: usize, out: *mut u8) {
+        let reader = own::<BitReader>(reader);
         // SAFETY: the caller's promise; MaybeUninit takes memory in any state.
         let mut out = unsafe { std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<u8>>(), count) };
-        let mut cursor = Cursor::<u32>::new(state, near, words_before, range.start / 32);
-        let mut first = (range.start % 32) as usize;
         while !out.is_empty() {
-            let bits = cursor.next() >> first;
-            let (items, later) = out.split_at_mut(out.len().min(32 - first));
-            for (place, item) in items.iter_mut().enumerate() {
-                item.write(((bits >> place) & 1) as u8);
+            if reader.left == 0 {
+                reader.word = reader.cursor.next();
+                reader.left = 32;
             }
-            first = 0;
+            let (items, later) = out.split_at_mut(out.len().min(reader.left));
+            for (place, item) in items.iter_mut().enumerate() {
+                item.write(((reader.word >> place) & 1) as u8);
+            }
+            reader.left -= items.len();
+            reader.word = reader.word.checked_shr(items.len() as u32).unwrap_or(0);
             out = later;
         }
     }
+}
+
+/// A position within a 32-bit word.
+struct BitReader {
+    cursor: Cursor<u32>,
+    /// The word's bits that are left, lowest first.
+    word: u32,
+    /// How many those are.
+    left: usize,
 }

@@ -16,6 +16,7 @@
 //! | `attempt`, `ziggurat`, `polar`, `bounded` | draws that reject |
 //! | `claims`, `turns`, `relay` | how workers share a draw |
 //! | `draw`, `fill` | what can be asked for, and how it is served |
+//! | `generate` | draws as inner loops of fused programs |
 
 mod attempt;
 mod bounded;
@@ -25,6 +26,7 @@ mod draw;
 mod engine;
 mod fill;
 mod fixed;
+mod generate;
 mod level;
 mod mt19937;
 mod pcg64;

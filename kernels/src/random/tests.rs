@@ -124,3 +124,39 @@ fn a_draw_in_two_parts_is_one_draw() {
         }
     }
 }
+
+#[test]
+fn loops_make_any_items_in_any_order() {
+    let engine = engines().swap_remove(0);
+    let state = State { engine, spare_half: SpareHalf { waiting: true, value: 9 }, spare_normal: None };
+    for draw in draws() {
+        let items = 500;
+        let item_bytes = draw.item_bytes();
+        let (whole, _) = made(&draw, &state, items, 64, 1);
+        let whole: Vec<u8> = whole.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let Some(kernel) = Fill::new(&draw, state.clone(), items as u64).into_loop(item_bytes, "draw") else {
+            continue;
+        };
+        let forward: Vec<u32> = (0..items as u32).collect();
+        let broken: Vec<u32> = forward.iter().map(|number| number * 7 % items as u32).collect();
+        for (numbers, block, gap) in [(&forward, 64, 1), (&forward, 33, 3), (&broken, 64, 1), (&broken, 500, 2)] {
+            let mut out = vec![0u64; items * gap];
+            let strides = [4, (item_bytes * gap) as isize];
+            for first in (0..items).step_by(block) {
+                let count = block.min(items - first) as isize;
+                let place = out.as_mut_ptr().cast::<u8>().wrapping_add(first * item_bytes * gap);
+                let data = [numbers[first..].as_ptr().cast_mut().cast(), place.cast()];
+                // SAFETY: a number and room for an item at each of `count` places along the strides.
+                let code = unsafe {
+                    (kernel.function)(kernel.context, data.as_ptr(), &raw const count, strides.as_ptr(), kernel.auxdata)
+                };
+                assert_eq!(code, 0);
+            }
+            let out: Vec<u8> = out.iter().flat_map(|word| word.to_le_bytes()).collect();
+            for (place, number) in numbers.iter().enumerate() {
+                let got = &out[place * item_bytes * gap..][..item_bytes];
+                assert_eq!(got, &whole[*number as usize * item_bytes..][..item_bytes], "{draw:?}, item {number}");
+            }
+        }
+    }
+}

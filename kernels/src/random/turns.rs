@@ -58,10 +58,11 @@ impl Work for Turns {
                 let after = self.state.after(units, self.draw.unit_bytes(), &claim.engine, claim.words_before);
                 *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
             }
+            let mut reader = self.draw.reader(&self.state, &claim.engine, claim.words_before, range.start);
             // SAFETY: `work`'s promise; these items are this stretch's alone.
             unsafe {
                 let place = out.add(range.start as usize * self.item_bytes);
-                self.draw.fill(&self.state, &claim.engine, claim.words_before, range, place);
+                self.draw.fill(&mut *reader, (range.end - range.start) as usize, place);
             }
         }
     }

@@ -25,8 +25,8 @@ use crate::storage;
 use crate::task::{Origin, Sink, Source, Task};
 use crate::values::Walk;
 
-/// Size of an item's number.
-const NUMBER_BYTES: usize = 8;
+/// Size of an item's number in bytes.
+const NUMBER_BYTES: usize = 4;
 /// Longest stretch of a draw that workers make together, in 64-bit words: its values stay in L2.
 const LONGEST_STRETCH: usize = 8192;
 
@@ -92,7 +92,8 @@ impl Target<'_, '_> {
     /// Fills the field, now or as launches; returns the state afterwards.
     fn fill(&self, fill: Fill) -> PyResult<State> {
         let unfinished = || PyRuntimeError::new_err("a draw ended without its last item");
-        if fill.slices() && self.shim.runtime.pool().has_room(self.count() * NUMBER_BYTES) {
+        let numbered = self.count() <= u32::MAX as usize;
+        if fill.slices() && numbered && self.shim.runtime.pool().has_room(self.count() * NUMBER_BYTES) {
             let after = fill.after().ok_or_else(unfinished)?;
             self.launch(fill)?;
             return Ok(after);
@@ -128,15 +129,15 @@ impl Target<'_, '_> {
         let Some(kernel) = fill.into_loop(self.item_bytes, &format!("random {}", self.name)) else {
             return Err(PyRuntimeError::new_err("a draw in slices is a loop"));
         };
-        let long = self.shim.dtypes.descr(self.py, b'l');
-        let numbers = memory::field(self.py, self.shim, self.count() * NUMBER_BYTES, self.shape, long)?;
+        let whole = self.shim.dtypes.descr(self.py, b'I');
+        let numbers = memory::field(self.py, self.shim, self.count() * NUMBER_BYTES, self.shape, whole)?;
         let walk = Walk::of(self.shape, self.strides);
         let number_strides = dense_strides(self.shape, NUMBER_BYTES);
         let view = walk.view(0, &number_strides, NUMBER_BYTES);
         let operand = |privilege| Operand { field: numbers.field().clone(), view: view.clone(), privilege };
-        let zero = 0i64.to_ne_bytes();
-        let one = 1i64.to_ne_bytes();
-        let count = Task::Index { number: Number::I64, start: element(&zero), delta: element(&one), output: 0 };
+        let start = element(&0u32.to_ne_bytes());
+        let delta = element(&1u32.to_ne_bytes());
+        let count = Task::Index { number: Number::U32, start, delta, output: 0 };
         let runtime = &self.shim.runtime;
         runtime.launch("arange".into(), Work::Map, walk.domain(), smallvec![operand(Privilege::Write)], count);
         let draw = Task::Map {
