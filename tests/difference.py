@@ -19,6 +19,8 @@ def difference(oracle, ours, deep: bool = True) -> str | None:
         return scalar_difference(oracle, ours, deep)
     if not deep:
         return None
+    if is_generator(oracle):
+        return state_difference(oracle, ours)
     if type(oracle) is not type(ours) and not isinstance(oracle, bool):
         return f"{type(ours).__name__} {ours!r}, not {type(oracle).__name__} {oracle!r}"
     same = oracle == ours or (oracle != oracle and ours != ours)
@@ -77,3 +79,14 @@ def values_difference(oracle, ours):
     where = np.argwhere(~np.atleast_1d(same))
     at = tuple(map(int, where[0]))
     return f"{len(where)} of {oracle.size} elements differ, first at {at}: {np.atleast_1d(ours)[at]!r}, not {np.atleast_1d(oracle)[at]!r}"
+
+
+def is_generator(value) -> bool:
+    """Whether it is one of NumPy's random generators."""
+    return isinstance(value, (np.random.Generator, np.random.RandomState))
+
+
+def state_difference(oracle, ours):
+    """Generators differ by how far they have moved."""
+    states = [repr(one.get_state(legacy=False) if hasattr(one, "get_state") else one.bit_generator.state) for one in (oracle, ours)]
+    return None if states[0] == states[1] else f"another state: {states[1][:300]}, not {states[0][:300]}"

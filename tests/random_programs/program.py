@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.random_programs import creation, operations, views, writes
+from tests.random_programs import creation, guests, operations, views, writes
 from tests.random_programs.state import State
 
 # (weight, maker) per kind of statement
@@ -17,12 +17,13 @@ MAKERS = [
     (9, operations.reduce), (4, operations.arg_reduce), (4, operations.scan), (4, operations.order), (6, operations.join),
     (6, operations.gather), (3, operations.product), (5, operations.look), (9, writes.assign), (8, writes.in_place), (8, writes.overlap),
     (6, writes.with_out), (3, writes.rearrange), (4, writes.repeat), (9, writes.step), (8, writes.halves), (7, operations.compound),
+    (8, guests.library), (4, guests.host_write), (4, guests.draw),
 ]
 # The kinds that need no value at once: programs of these alone leave long windows to be joined.
 DEFERRED = [
     (8, creation.make), (2, creation.like), (10, views.index), (6, views.describe), (10, operations.elementwise), (4, operations.cast),
     (7, operations.reduce), (2, operations.scan), (12, operations.compound), (8, writes.assign), (8, writes.in_place), (8, writes.overlap),
-    (5, writes.with_out), (4, writes.rearrange), (5, writes.repeat), (14, writes.step), (14, writes.halves),
+    (5, writes.with_out), (4, writes.rearrange), (5, writes.repeat), (14, writes.step), (14, writes.halves), (5, guests.draw),
 ]
 # Solvers: a few arrays of one shape, written in parts, read, and dropped.
 SOLVER = [
