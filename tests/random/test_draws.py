@@ -281,3 +281,16 @@ def test_what_does_not_fit_draws_nothing():
     for text in ("g.random(N)", "g.standard_normal(N)"):
         assert draw(candidate(), ours, text, 10**15)[1].startswith("MemoryError: Unable to allocate 7.11 PiB for an array")
     assert state_of(ours, False) == before
+
+
+@pytest.mark.skipif(os.environ.get("LEGATE_FUSION") == "0" or "LEGATE_WINDOW_SIZE" in os.environ, reason="launches run one by one")
+def test_a_draw_fuses_with_what_reads_it():
+    """A draw that only one expression reads is never stored: neither its items nor their numbers."""
+    from legate import _core
+
+    oracle, ours = make(host, "PCG64", False, 4, False), make(candidate(), "PCG64", False, 4, False)
+    before = _core.counters()["unstored"]
+    got = int((ours.random(SIZES[-1]) < 0.5).sum())
+    unstored = _core.counters()["unstored"] - before
+    assert got == int((oracle.random(SIZES[-1]) < 0.5).sum())
+    assert unstored >= 2
