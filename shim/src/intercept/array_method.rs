@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyType};
 
-use super::{Caller, Method, caller, function};
+use super::caller::called_by_user;
+use super::{Method, function};
 use crate::array::deferred;
 
 /// Python's own `__build_class__`.
@@ -78,7 +79,7 @@ unsafe extern "C" fn build_class(
 fn host_array_method(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     let own = class.getattr("__dict__")?;
-    if !own.contains("__array__")? || caller(py) != Caller::User {
+    if !own.contains("__array__")? || !called_by_user(py) {
         return Ok(());
     }
     let written = own.get_item("__array__")?;

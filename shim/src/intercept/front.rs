@@ -16,10 +16,10 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
-use smallvec::SmallVec;
+use pyo3::types::{PyModule, PyString, PyType};
 
-type Object = *mut ffi::PyObject;
+use super::arguments::{Call, Object, elements, range, vectorcall, whole};
+use super::caller::defers;
 
 /// How a front tells that its result will be large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,167 +96,6 @@ static SHARED: PyOnceLock<Shared> = PyOnceLock::new();
 /// Elements from which on a result is large.
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
 
-type Vectorcall = unsafe extern "C" fn(Object, *const Object, usize, Object) -> Object;
-
-/// `PyObject_Vectorcall`: in every CPython since 3.9, in the stable ABI only since 3.12.
-fn vectorcall() -> Option<Vectorcall> {
-    static FOUND: OnceLock<Option<Vectorcall>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: a look-up by name among the symbols of the running interpreter, which has this function with this type.
-        unsafe {
-            let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyObject_Vectorcall".as_ptr());
-            (!found.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Vectorcall>(found))
-        }
-    })
-}
-
-/// The arguments of one call, as CPython passes them.
-#[derive(Clone, Copy)]
-struct Call {
-    /// The object whose method this is, or null.
-    of: Object,
-    arguments: *const Object,
-    positional: usize,
-    keywords: Object,
-}
-
-impl Call {
-    /// Number of keyword arguments.
-    fn named(self) -> usize {
-        // SAFETY: null or a tuple of names.
-        if self.keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_Size(self.keywords) as usize } }
-    }
-
-    /// The argument at `position` or of that name, or null.
-    fn get(self, position: usize, name: &str) -> Object {
-        if position < self.positional {
-            // SAFETY: that many arguments were given.
-            return unsafe { *self.arguments.add(position) };
-        }
-        for index in 0..self.named() {
-            // SAFETY: a tuple of `str`, and an argument for each.
-            unsafe {
-                let mut length: ffi::Py_ssize_t = 0;
-                let text = ffi::PyUnicode_AsUTF8AndSize(ffi::PyTuple_GetItem(self.keywords, index as isize), &mut length);
-                if text.is_null() {
-                    ffi::PyErr_Clear();
-                } else if std::slice::from_raw_parts(text.cast::<u8>(), length as usize) == name.as_bytes() {
-                    return *self.arguments.add(self.positional + index);
-                }
-            }
-        }
-        null_mut()
-    }
-
-    /// Is any argument of exactly this type?
-    fn any_is(self, wanted: &Py<PyType>) -> bool {
-        (0..self.positional + self.named()).any(|index| {
-            // SAFETY: that many live arguments were given.
-            unsafe { ffi::Py_TYPE(*self.arguments.add(index)) == wanted.as_ptr().cast() }
-        })
-    }
-
-    /// Calls `function` with these arguments.
-    fn pass(self, function: Object) -> Object {
-        let Some(call) = vectorcall() else { return null_mut() };
-        if self.of.is_null() {
-            // SAFETY: live objects under the same convention; no argument slot before the first is claimed.
-            return unsafe { call(function, self.arguments, self.positional, self.keywords) };
-        }
-        let mut all = SmallVec::<[Object; 8]>::new();
-        all.push(self.of);
-        // SAFETY: that many live arguments were given.
-        all.extend((0..self.positional + self.named()).map(|index| unsafe { *self.arguments.add(index) }));
-        // SAFETY: as above, with the object itself as first argument.
-        unsafe { call(function, all.as_ptr(), self.positional + 1, self.keywords) }
-    }
-
-    /// These arguments as Python sees them: a tuple and a dict.
-    fn unpacked<'py>(self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        // SAFETY: live objects, borrowed for the call; a tuple of names if any.
-        unsafe {
-            let given = |index| Bound::from_borrowed_ptr(py, *self.arguments.add(index));
-            let of = Bound::from_borrowed_ptr_or_opt(py, self.of);
-            let positional = PyTuple::new(py, of.into_iter().chain((0..self.positional).map(given)).collect::<Vec<_>>())?;
-            let named = PyDict::new(py);
-            for index in 0..self.named() {
-                let name = Bound::from_borrowed_ptr(py, ffi::PyTuple_GetItem(self.keywords, index as isize));
-                named.set_item(name, given(self.positional + index))?;
-            }
-            Ok((positional, named))
-        }
-    }
-}
-
-/// A whole number, or `None` for what is none (NumPy takes no bool for one; no exception is left set); numbers beyond the machine's
-/// are clipped.
-fn whole(value: Object) -> Option<isize> {
-    // SAFETY: a live object.
-    unsafe {
-        if value.is_null() || ffi::PyIndex_Check(value) == 0 || ffi::PyBool_Check(value) != 0 {
-            return None;
-        }
-        let number = ffi::PyNumber_AsSsize_t(value, null_mut());
-        if number == -1 && !ffi::PyErr_Occurred().is_null() {
-            ffi::PyErr_Clear();
-            return None;
-        }
-        Some(number)
-    }
-}
-
-/// The number of elements of a shape (a whole number or a tuple or list of them) and its number of dimensions.
-fn elements(shape: Object) -> Option<(isize, isize)> {
-    if shape.is_null() {
-        return None;
-    }
-    // SAFETY: a live object; items are borrowed while the container lives.
-    unsafe {
-        let tuple = ffi::PyTuple_Check(shape) != 0;
-        if !tuple && ffi::PyList_Check(shape) == 0 {
-            return whole(shape).map(|number| (number, 1));
-        }
-        let length = if tuple { ffi::PyTuple_Size(shape) } else { ffi::PyList_Size(shape) };
-        let mut product: isize = 1;
-        for index in 0..length {
-            let item = if tuple { ffi::PyTuple_GetItem(shape, index) } else { ffi::PyList_GetItem(shape, index) };
-            product = product.saturating_mul(whole(item)?.max(0));
-        }
-        Some((product, length))
-    }
-}
-
-/// A finite number as a float, or `None`.
-fn number(value: Object) -> Option<f64> {
-    // SAFETY: a live object.
-    unsafe {
-        if ffi::PyFloat_Check(value) == 0 && ffi::PyIndex_Check(value) == 0 {
-            return None;
-        }
-        let number = ffi::PyFloat_AsDouble(value);
-        if number == -1.0 && !ffi::PyErr_Occurred().is_null() {
-            ffi::PyErr_Clear();
-            return None;
-        }
-        number.is_finite().then_some(number)
-    }
-}
-
-/// The length of `arange`, roughly.
-fn range(call: Call) -> Option<isize> {
-    if call.positional == 0 {
-        return None;
-    }
-    let first = number(call.get(0, "start"))?;
-    let stop = call.get(1, "stop");
-    let step = call.get(2, "step");
-    // SAFETY: `Py_None` is a live object.
-    let none = unsafe { ffi::Py_None() };
-    let (start, stop) = if stop.is_null() || stop == none { (0.0, first) } else { (first, number(stop)?) };
-    let step = if step.is_null() || step == none { 1.0 } else { number(step)? };
-    if step == 0.0 { None } else { Some(((stop - start) / step).ceil() as isize) }
-}
-
 /// NumPy's array structure, as far as a size needs it: fixed by NumPy's C API.
 #[repr(C)]
 struct ArrayHead {
@@ -294,10 +133,11 @@ impl Front {
         let limit = LIMIT.load(Ordering::Relaxed);
         let size = match self.rule {
             Rule::Shape(position, name) => elements(call.get(position, name)).map(|found| found.0),
-            Rule::Grid(position, name) => elements(call.get(position, name)).map(|(size, rank)| size.saturating_mul(rank)),
-            Rule::Square => whole(call.get(0, "N")).map(|rows| {
-                rows.max(0).saturating_mul(whole(call.get(1, "M")).unwrap_or(rows).max(0))
-            }),
+            Rule::Grid(position, name) => {
+                elements(call.get(position, name)).map(|(size, rank)| size.saturating_mul(rank))
+            }
+            Rule::Square => whole(call.get(0, "N"))
+                .map(|rows| rows.max(0).saturating_mul(whole(call.get(1, "M")).unwrap_or(rows).max(0))),
             Rule::Number(position, name) => whole(call.get(position, name)),
             Rule::Range => range(call),
             Rule::Made => return self.made(py, call, limit),
@@ -305,9 +145,10 @@ impl Front {
                 // SAFETY: at least one argument was given.
                 host_size(shared, unsafe { *call.arguments })
             }),
-            Rule::Draw(position) => elements(call.get(position, "size")).map(|found| found.0).filter(|&size| size >= limit).or_else(|| {
-                SHARED.get(py).filter(|shared| call.any_is(&shared.deferred)).map(|_| isize::MAX)
-            }),
+            Rule::Draw(position) => elements(call.get(position, "size"))
+                .map(|found| found.0)
+                .filter(|&size| size >= limit)
+                .or_else(|| SHARED.get(py).filter(|shared| call.any_is(&shared.deferred)).map(|_| isize::MAX)),
             Rule::Dimensions => (0..call.positional).try_fold(1_isize, |product, index| {
                 whole(call.get(index, "")).map(|length| product.saturating_mul(length.max(0)))
             }),
@@ -322,7 +163,7 @@ impl Front {
     /// May this front make something else than the host's result for the running code? Compiled code has no frame, and what it calls
     /// stays the host's.
     fn acts(&self, py: Python<'_>) -> bool {
-        !self.shared || (super::defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
+        !self.shared || (defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
     }
 
     /// What serves large results.
@@ -338,9 +179,9 @@ impl Front {
             }
         }
         let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
-        let made = call
-            .unpacked(py)
-            .and_then(|(positional, named)| shared.host_call.call1(py, (&self.host, positional, named, self.name.as_str())));
+        let made = call.unpacked(py).and_then(|(positional, named)| {
+            shared.host_call.call1(py, (&self.host, positional, named, self.name.as_str()))
+        });
         match made {
             Ok(made) => made.into_ptr(),
             Err(error) => {
@@ -435,7 +276,13 @@ struct Look<'text> {
 }
 
 /// Puts a front into a free slot and makes CPython's entry for it, which is never freed, as CPython demands.
-fn enter_front(py: Python<'_>, front: Look<'_>, rule: &str, host: Py<PyAny>, large: Py<PyAny>) -> PyResult<*mut ffi::PyMethodDef> {
+fn enter_front(
+    py: Python<'_>,
+    front: Look<'_>,
+    rule: &str,
+    host: Py<PyAny>,
+    large: Py<PyAny>,
+) -> PyResult<*mut ffi::PyMethodDef> {
     let Look { name, text, shared } = front;
     let Some(&(_, rule)) = RULES.iter().find(|row| row.0 == rule) else {
         return Err(PyValueError::new_err(format!("no rule '{rule}' for a front")));
@@ -444,7 +291,9 @@ fn enter_front(py: Python<'_>, front: Look<'_>, rule: &str, host: Py<PyAny>, lar
         return Err(PyRuntimeError::new_err("this Python has no PyObject_Vectorcall"));
     }
     let Some(slot) = FRONTS.iter().position(|slot| slot.get().is_none()) else {
-        return Err(PyRuntimeError::new_err(format!("no room for the front '{name}': raise the capacity of {CAPACITY}")));
+        return Err(PyRuntimeError::new_err(format!(
+            "no room for the front '{name}': raise the capacity of {CAPACITY}"
+        )));
     };
     let large = (!large.is_none(py)).then_some(large);
     // The GIL is held from the search on, so the slot is still free.
@@ -522,7 +371,8 @@ fn put_inside(py: Python<'_>, dispatched: Bound<'_, PyAny>, rule: &str, large: P
     if !known || unsafe { (*inside).implementation } != implementation.as_ptr() {
         return Err(PyRuntimeError::new_err(format!("numpy.{name} is not a dispatched function as it is known")));
     }
-    let entry = enter_front(py, Look { name: &name, text: "", shared: true }, rule, implementation.clone().unbind(), large)?;
+    let entry =
+        enter_front(py, Look { name: &name, text: "", shared: true }, rule, implementation.clone().unbind(), large)?;
     let module = PyString::intern(py, "numpy");
     // SAFETY: the entry is never freed and right for its convention; the field owned a reference, which `implementation` outlives,
     // and now owns the front.
