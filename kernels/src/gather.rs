@@ -42,6 +42,12 @@ impl Strided {
     pub fn at(self, index: usize) -> *mut u8 {
         self.address.wrapping_offset(self.stride * index.cast_signed())
     }
+
+    /// The elements from `index` on.
+    #[inline(always)]
+    pub fn from(self, index: usize) -> Strided {
+        Strided { address: self.at(index), stride: self.stride }
+    }
 }
 
 /// Place of a NumPy index on an axis.
@@ -169,8 +175,10 @@ pub unsafe fn compress(mask: Strided, source: Strided, count: usize, output: Str
             4 => compress_items::<u32>(mask, source, count, output),
             8 => compress_items::<u64>(mask, source, count, output),
             16 => compress_items::<[u64; 2]>(mask, source, count, output),
-            _ => for_each_set(mask, count, |index, before| {
-                ptr::copy_nonoverlapping(source.at(index), output.at(before), bytes);
+            _ => for_each_set(mask, count, |index, before, run| {
+                for place in 0..run {
+                    ptr::copy_nonoverlapping(source.at(index + place), output.at(before + place), bytes);
+                }
             }),
         }
     }
@@ -178,11 +186,26 @@ pub unsafe fn compress(mask: Strided, source: Strided, count: usize, output: Str
 
 unsafe fn compress_items<T: Copy>(mask: Strided, source: Strided, count: usize, output: Strided) -> usize {
     // SAFETY: the caller's.
+    unsafe { for_each_set(mask, count, |index, before, run| copy_run::<T>(source.from(index), output.from(before), run)) }
+}
+
+/// Copies one element, or a run of eight: at once where both sides are contiguous.
+///
+/// # Safety
+/// Both sides must be there and not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_run<T: Copy>(source: Strided, target: Strided, run: usize) {
+    let item = size_of::<T>().cast_signed();
+    // SAFETY: the caller's.
     unsafe {
-        for_each_set(mask, count, |index, before| {
-            let value = source.at(index).cast::<T>().read_unaligned();
-            output.at(before).cast::<T>().write_unaligned(value);
-        })
+        if run == RUN && source.stride == item && target.stride == item {
+            target.address.cast::<[T; RUN]>().write_unaligned(source.address.cast::<[T; RUN]>().read_unaligned());
+            return;
+        }
+        for place in 0..run {
+            let value = source.at(place).cast::<T>().read_unaligned();
+            target.at(place).cast::<T>().write_unaligned(value);
+        }
     }
 }
 
@@ -193,51 +216,56 @@ unsafe fn compress_items<T: Copy>(mask: Strided, source: Strided, count: usize, 
 pub unsafe fn positions(mask: Strided, count: usize, first: i64, output: Strided) -> usize {
     // SAFETY: the caller's.
     unsafe {
-        for_each_set(mask, count, |index, before| {
-            output.at(before).cast::<i64>().write_unaligned(first + index.cast_signed() as i64);
+        for_each_set(mask, count, |index, before, run| {
+            for place in 0..run {
+                let number = first + (index + place).cast_signed() as i64;
+                output.at(before + place).cast::<i64>().write_unaligned(number);
+            }
         })
     }
 }
 
-/// Calls `visit(index, number of set bytes before)` for each set byte of the mask; how many there are.
+/// Mask bytes that are looked at together.
+const RUN: usize = 8;
+
+/// Calls `visit(index, number of set bytes before, run)` for each set byte of the mask, or for runs of [`RUN`]; how many set
+/// bytes there are.
 ///
 /// # Safety
 /// The mask must hold `count` bytes.
 #[inline(always)]
-pub(crate) unsafe fn for_each_set(mask: Strided, count: usize, mut visit: impl FnMut(usize, usize)) -> usize {
+pub(crate) unsafe fn for_each_set(mask: Strided, count: usize, mut visit: impl FnMut(usize, usize, usize)) -> usize {
     let mut found = 0;
     let mut index = 0;
     if mask.stride == 1 {
-        while index + 8 <= count {
+        while index + RUN <= count {
             // SAFETY: the caller's.
             let word = unsafe { mask.at(index).cast::<u64>().read_unaligned() };
             if word == 0 {
-                index += 8;
+                index += RUN;
                 continue;
             }
             if word == 0x0101_0101_0101_0101 {
-                for lane in 0..8 {
-                    visit(index + lane, found + lane);
-                }
-                found += 8;
-                index += 8;
+                visit(index, found, RUN);
+                found += RUN;
+                index += RUN;
                 continue;
             }
             // One bit per set byte: the sum's high bit is set unless the byte is zero.
             let low = word & 0x7f7f_7f7f_7f7f_7f7f;
             let mut set = u64::from_le(((low + 0x7f7f_7f7f_7f7f_7f7f) | word) & 0x8080_8080_8080_8080);
             while set != 0 {
-                visit(index + set.trailing_zeros() as usize / 8, found);
+                visit(index + set.trailing_zeros() as usize / 8, found, 1);
                 found += 1;
                 set &= set - 1;
             }
-            index += 8;
+            index += RUN;
         }
     }
     while index < count {
         // SAFETY: the caller's.
         if unsafe { *mask.at(index) } != 0 {
-            visit(index, found);
+            visit(index, found, 1);
             found += 1;
         }
         index += 1;

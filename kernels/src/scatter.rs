@@ -7,7 +7,7 @@
 
 use std::ptr;
 
-use crate::gather::{Strided, for_each_set, place};
+use crate::gather::{Strided, copy_run, for_each_set, place};
 
 /// `target[indices[k]] = values[k]` for `count` indices (i64) into an axis of `length`; elements (often whole rows) of
 /// `bytes` contiguous bytes. A stride of 0 repeats one value.
@@ -43,7 +43,25 @@ pub unsafe fn put_at(target: *mut u8, offsets: &[isize], values: Strided, bytes:
 /// not overlap the target.
 pub unsafe fn expand(mask: Strided, target: Strided, count: usize, values: Strided, bytes: usize) -> usize {
     // SAFETY: the caller's.
-    unsafe { for_each_set(mask, count, |index, before| write(values.at(before), target.at(index), bytes)) }
+    unsafe {
+        match bytes {
+            1 => expand_items::<u8>(mask, target, count, values),
+            2 => expand_items::<u16>(mask, target, count, values),
+            4 => expand_items::<u32>(mask, target, count, values),
+            8 => expand_items::<u64>(mask, target, count, values),
+            16 => expand_items::<[u64; 2]>(mask, target, count, values),
+            _ => for_each_set(mask, count, |index, before, run| {
+                for place in 0..run {
+                    ptr::copy_nonoverlapping(values.at(before + place), target.at(index + place), bytes);
+                }
+            }),
+        }
+    }
+}
+
+unsafe fn expand_items<T: Copy>(mask: Strided, target: Strided, count: usize, values: Strided) -> usize {
+    // SAFETY: the caller's.
+    unsafe { for_each_set(mask, count, |index, before, run| copy_run::<T>(values.from(before), target.from(index), run)) }
 }
 
 #[inline(always)]
@@ -53,6 +71,7 @@ unsafe fn write(value: *const u8, target: *mut u8, bytes: usize) {
         match bytes {
             4 => target.cast::<u32>().write_unaligned(value.cast::<u32>().read_unaligned()),
             8 => target.cast::<u64>().write_unaligned(value.cast::<u64>().read_unaligned()),
+            16 => target.cast::<[u64; 2]>().write_unaligned(value.cast::<[u64; 2]>().read_unaligned()),
             _ => ptr::copy_nonoverlapping(value, target, bytes),
         }
     }
