@@ -104,10 +104,8 @@ pub(crate) fn call<'py>(
     let start = shim.settings.report.then(Instant::now);
     let mut lent = Vec::new();
     let mut bytes = 0;
-    let host_args = args
-        .iter()
-        .map(|item| unwrap_noting(&item, &mut lent, &mut bytes))
-        .collect::<PyResult<Vec<_>>>()?;
+    let host_args =
+        args.iter().map(|item| unwrap_noting(&item, &mut lent, &mut bytes)).collect::<PyResult<Vec<_>>>()?;
     let host_args = PyTuple::new(py, host_args)?;
     let result = match kwargs {
         None => function.call1(host_args)?,
@@ -143,16 +141,22 @@ fn rewrap<'py>(
         if let Some((_, original)) = lent.iter().find(|(alias, _)| alias.is(&result)) {
             return Ok(original.clone());
         }
+        // Views name as their base what the argument's views would.
+        let base = |storage: &Bound<'py, storage::Storage>| {
+            lent.iter().find_map(|(_, original)| {
+                let original = deferred(original)?;
+                original.get().storage(py).is(storage).then(|| DeferredArray::root_of(original))
+            })
+        };
         return match storage::root(&result) {
-            Root::Alias(storage) => {
-                let base = lent.iter().find_map(|(_, original)| {
-                    let original = deferred(original)?;
-                    let same = original.get().storage(py).is(&storage);
-                    same.then(|| DeferredArray::root_of(original))
-                });
-                Ok(storage::deferred_view(&result, storage, base)?.into_any())
+            Root::Alias(found) => {
+                let base = base(&found);
+                Ok(storage::deferred_view(&result, found, base)?.into_any())
             }
-            Root::Phantom(_) => DeferredArray::of_phantom(result, None).map(Bound::into_any),
+            Root::Phantom(found) => {
+                let base = base(&found);
+                Ok(DeferredArray::over(result, found.unbind(), base)?.into_any())
+            }
             Root::Foreign => adopt_held(shim, result, holders),
         };
     }
