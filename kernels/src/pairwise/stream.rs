@@ -4,6 +4,8 @@
 
 #![expect(unsafe_code, reason = "reads values through raw pointers")]
 
+use std::ptr;
+
 use smallvec::SmallVec;
 
 use super::tree::{Summand, sum};
@@ -82,10 +84,15 @@ impl<T: Summand> Stream<T> {
             } else {
                 taken = self.remaining.min(count);
                 let first = self.node - self.remaining;
-                for index in 0..taken {
+                let collected = &mut self.collected[first..first + taken];
+                if stride == item {
                     // SAFETY: the caller's.
-                    self.collected[first + index] =
-                        unsafe { values.offset(stride * index.cast_signed()).cast::<T>().read() };
+                    unsafe { ptr::copy_nonoverlapping(values.cast::<T>(), collected.as_mut_ptr(), taken) };
+                } else {
+                    for (index, value) in collected.iter_mut().enumerate() {
+                        // SAFETY: the caller's.
+                        *value = unsafe { values.offset(stride * index.cast_signed()).cast::<T>().read() };
+                    }
                 }
                 self.remaining -= taken;
                 if self.remaining == 0 {
