@@ -87,7 +87,11 @@ impl Origins {
     /// The current mood.
     pub(crate) fn mood(&self, py: Python<'_>) -> PyResult<Mood> {
         let state = frames::context_value(self.contextvar.bind(py))?;
-        let known = self.last_state.lock().as_ref().and_then(|(known, mood)| (known.as_ptr() == state.as_ptr()).then_some(*mood));
+        let known = self
+            .last_state
+            .lock()
+            .as_ref()
+            .and_then(|(known, mood)| (known.as_ptr() == state.as_ptr()).then_some(*mood));
         let mood = match known {
             Some(mood) => mood,
             None => {
@@ -99,7 +103,7 @@ impl Origins {
         };
         match mood {
             Mood::Warn(flags) if self.is_watched(py)? => Ok(Mood::AtOnce(flags)),
-            other => Ok(other),
+            Mood::Silent | Mood::Warn(_) | Mood::Host | Mood::AtOnce(_) => Ok(mood),
         }
     }
 

@@ -45,16 +45,22 @@ fn functions() -> &'static Functions {
     // SAFETY: each name has had this signature in every Python since 3.9.
     FUNCTIONS.get_or_init(|| unsafe {
         Functions {
-            get_globals: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetGlobals")),
+            get_globals: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(
+                c"PyEval_GetGlobals",
+            )),
             get_frame: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetFrame")),
-            frame_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(c"PyFrame_GetLineNumber")),
-            frame_code: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> Object>(symbol(c"PyFrame_GetCode")),
+            frame_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(
+                c"PyFrame_GetLineNumber",
+            )),
+            frame_code: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> Object>(symbol(
+                c"PyFrame_GetCode",
+            )),
             frame_instruction: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(
                 c"PyFrame_GetLasti",
             )),
-            context_get: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object, Object, *mut Object) -> c_int>(symbol(
-                c"PyContextVar_Get",
-            )),
+            context_get: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object, Object, *mut Object) -> c_int>(
+                symbol(c"PyContextVar_Get"),
+            ),
         }
     })
 }

@@ -137,7 +137,8 @@ fn deferred_result<'py>(
         return Ok(None);
     }
     let mut size = 1usize;
-    let axes = operands.iter().filter(|o| numpy_api::is_exact_array(o)).map(|o| numpy_api::geometry(o).shape.len()).max();
+    let axes =
+        operands.iter().filter(|o| numpy_api::is_exact_array(o)).map(|o| numpy_api::geometry(o).shape.len()).max();
     for axis in 1..=axes.unwrap_or(0) {
         let mut length = 1;
         for operand in operands.iter().filter(|o| numpy_api::is_exact_array(o)) {
@@ -159,7 +160,7 @@ fn deferred_result<'py>(
 
 /// Whether user code is at this very operation.
 fn is_at(py: Python<'_>, ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !intercept::class_shown(py) {
+    if !intercept::defers(py) {
         return Ok(false);
     }
     let Some((code, position)) = frames::instruction(py) else { return Ok(false) };

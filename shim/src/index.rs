@@ -51,7 +51,10 @@ fn item(object: &Bound<'_, PyAny>) -> Item {
     } else if numpy_api::is_scalar(object) {
         let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
         if matches!(kind, Ok('i' | 'u')) { Item::Index } else { Item::Other }
-    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyString>() {
+    } else if object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyString>()
+    {
         Item::Other
     } else if object.hasattr("__index__").unwrap_or(false) && !object.hasattr("__len__").unwrap_or(false) {
         Item::Index
@@ -101,7 +104,11 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
 }
 
 /// `array[key] = value`.
-pub(crate) fn set<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+pub(crate) fn set<'py>(
+    array: &Bound<'py, DeferredArray>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
     let py = array.py();
     let shim = started(py);
     if resident::set(shim, array, key, value)? {
@@ -167,7 +174,11 @@ fn assign<'py>(
 }
 
 /// Whether a value is the very view of `array` that a phantom's view stands for, and may be written.
-fn is_same_view<'py>(array: &Bound<'py, DeferredArray>, value: &Bound<'py, DeferredArray>, view: &Bound<'py, PyAny>) -> bool {
+fn is_same_view<'py>(
+    array: &Bound<'py, DeferredArray>,
+    value: &Bound<'py, DeferredArray>,
+    view: &Bound<'py, PyAny>,
+) -> bool {
     let py = array.py();
     let own = value.get().phantom(py);
     let (one, other) = (numpy_api::geometry(view), numpy_api::geometry(&own));
@@ -176,7 +187,7 @@ fn is_same_view<'py>(array: &Bound<'py, DeferredArray>, value: &Bound<'py, Defer
         && one.strides == other.strides
         && one.has(numpy_api::flag::WRITEABLE)
         && numpy_api::descr_address(view) == numpy_api::descr_address(&own)
-        && array.get().storage(py).is(&value.get().storage(py))
+        && array.get().storage(py).is(value.get().storage(py))
 }
 
 /// Fills a deferred array from a value that broadcasts to it, as assignment does; `false` when the host must do it.
@@ -212,7 +223,8 @@ pub(crate) fn fill<'py>(
     while lengths.len() > shape.shape.len() && lengths.first() == Some(&1) {
         lengths.remove(0);
     }
-    if lengths.len() < value.shape().len() || broadcast(&[lengths, shape.shape.clone()]).as_ref() != Some(&shape.shape) {
+    if lengths.len() < value.shape().len() || broadcast(&[lengths, shape.shape.clone()]).as_ref() != Some(&shape.shape)
+    {
         return Ok(false);
     }
     let view_overlaps = legate_runtime::view::View {

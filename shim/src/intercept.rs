@@ -163,13 +163,13 @@ unsafe extern "C" fn import(
 /// After the import of Numba's `module` (stolen): tells Numba of deferred arrays, once.
 fn tell_numba(py: Python<'_>, module: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let Some(tell) = REPLACED.library_imported.get(py) else { return module };
-    if !REPLACED.numba_told.swap(true, Ordering::Relaxed) {
-        if let Err(error) = tell.call1(py, ("numba",)) {
-            error.restore(py);
-            // SAFETY: the reference that the import gave.
-            unsafe { ffi::Py_DecRef(module) };
-            return null_mut();
-        }
+    if !REPLACED.numba_told.swap(true, Ordering::Relaxed)
+        && let Err(error) = tell.call1(py, ("numba",))
+    {
+        error.restore(py);
+        // SAFETY: the reference that the import gave.
+        unsafe { ffi::Py_DecRef(module) };
+        return null_mut();
     }
     module
 }

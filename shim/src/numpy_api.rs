@@ -164,7 +164,12 @@ pub(crate) fn geometry<'a>(array: &'a Bound<'_, PyAny>) -> Geometry<'a> {
         let slice = |pointer: *mut isize| {
             if axes == 0 { &[][..] } else { std::slice::from_raw_parts(pointer.cast_const(), axes) }
         };
-        Geometry { data: fields.data as usize, shape: slice(fields.shape), strides: slice(fields.strides), flags: fields.flags }
+        Geometry {
+            data: fields.data as usize,
+            shape: slice(fields.shape),
+            strides: slice(fields.strides),
+            flags: fields.flags,
+        }
     }
 }
 
@@ -290,7 +295,8 @@ pub(crate) fn let_own(array: &Bound<'_, PyAny>) -> PyResult<()> {
     let handler = HANDLER.get_or_try_init(py, || {
         let address = (&raw const NO_MEMORY).cast_mut().cast::<c_void>();
         // SAFETY: the handler and the name live as long as the process; NumPy only reads a handler.
-        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(address, c"mem_handler".as_ptr(), None)) }.map(Bound::unbind)
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(address, c"mem_handler".as_ptr(), None)) }
+            .map(Bound::unbind)
     })?;
     // SAFETY: as in `geometry`; an array over foreign memory has no handler, and its end gives up the reference made here.
     unsafe {

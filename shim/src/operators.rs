@@ -4,14 +4,13 @@
 //! by the host's own operator on aliases, which also knows when to give way to the other operand's class.
 #![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
 
-use std::collections::HashMap;
-
 use parking_lot::Mutex;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::array::{DeferredArray, deferred};
@@ -113,9 +112,10 @@ pub(crate) fn apply<'py>(
     }
     let Some(resolution) = ufuncs::resolve(shim, ufunc, kinds)? else { return Ok(HOST) };
     if let Some(targets) = &targets {
-        let fits = targets.iter().zip(&resolution.outputs).all(|(target, native)| {
-            rank(native.kind) <= rank(target.native.kind) && !overlaps_itself(target)
-        });
+        let fits = targets
+            .iter()
+            .zip(&resolution.outputs)
+            .all(|(target, native)| rank(native.kind) <= rank(target.native.kind) && !overlaps_itself(target));
         if !fits {
             return Ok(HOST);
         }
@@ -174,10 +174,15 @@ fn at_once<'py>(
     }
 }
 
+/// Python objects that were looked up once.
+type Kept<K> = Mutex<Option<FxHashMap<K, Py<PyAny>>>>;
+
 /// A named object of a module, kept.
 fn named<'py>(py: Python<'py>, module: &'static str, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
-    static KNOWN: Mutex<Option<HashMap<(&'static str, &'static str), Py<PyAny>>>> = Mutex::new(None);
-    if let Some(found) = KNOWN.lock().as_ref().and_then(|known| known.get(&(module, name)).map(|found| found.clone_ref(py))) {
+    static KNOWN: Kept<(&'static str, &'static str)> = Mutex::new(None);
+    if let Some(found) =
+        KNOWN.lock().as_ref().and_then(|known| known.get(&(module, name)).map(|found| found.clone_ref(py)))
+    {
         return Ok(found.into_bound(py));
     }
     let found = py.import(module)?.getattr(name)?;
@@ -206,8 +211,12 @@ fn operate<'py>(
 }
 
 /// The ufunc that NumPy uses for `array ** exponent` with a Python number (it has shortcuts): asked of NumPy once.
-fn power_ufunc<'py>(py: Python<'py>, array: &Bound<'py, DeferredArray>, exponent: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    static KNOWN: Mutex<Option<HashMap<(usize, bool, u64), Py<PyAny>>>> = Mutex::new(None);
+fn power_ufunc<'py>(
+    py: Python<'py>,
+    array: &Bound<'py, DeferredArray>,
+    exponent: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static KNOWN: Kept<(usize, bool, u64)> = Mutex::new(None);
     let is_float = exponent.is_exact_instance_of::<PyFloat>();
     if !is_float && !exponent.is_exact_instance_of::<PyInt>() {
         return named(py, "numpy", "power");
@@ -304,7 +313,11 @@ impl DeferredArray {
         divide(slf.py(), other, slf.as_any())
     }
 
-    fn __pow__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if !modulo.is_none() {
             return Ok(py.NotImplemented().into_bound(py));
@@ -312,7 +325,11 @@ impl DeferredArray {
         power(py, slf.as_any(), other, false)
     }
 
-    fn __rpow__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulo: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if !modulo.is_none() {
             return Ok(py.NotImplemented().into_bound(py));
@@ -341,7 +358,11 @@ impl DeferredArray {
         operate(slf.py(), &named(slf.py(), "numpy", "invert")?, "invert", &[slf.as_any()], false)
     }
 
-    fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, comparison: CompareOp) -> PyResult<Bound<'py, PyAny>> {
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        comparison: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (ufunc, operator) = match comparison {
             CompareOp::Lt => ("less", "lt"),
             CompareOp::Le => ("less_equal", "le"),
@@ -364,6 +385,10 @@ impl DeferredArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shim = started(py);
+        if !ufunc.is_exact_instance(&named(py, "numpy", "ufunc")?) {
+            // Other libraries' objects that behave as ufuncs (numba's vectorized functions).
+            return host::call(&ufunc.getattr(method)?, inputs, kwargs, "ufunc");
+        }
         let outcome = match method.to_str()? {
             "__call__" => called(py, shim, ufunc, inputs, kwargs)?,
             "reduce" => reduce::by_protocol(py, shim, ufunc, inputs, kwargs)?,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 
-use crate::frames;
+use crate::intercept;
 
 /// How an operation was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,10 +44,7 @@ pub(crate) type Row = (String, i32, String, &'static str, u64, u64, f64);
 impl Report {
     /// Counts a call at the running line.
     pub(crate) fn note(&mut self, py: Python<'_>, operation: &str, how: How, bytes: u64, seconds: f64) {
-        let (file, line) = match frames::place(py) {
-            Some(place) => (place.file.bind(py).to_string(), place.line),
-            None => (String::new(), 0),
-        };
+        let (file, line) = user_line(py).unwrap_or_default();
         let row = self.rows.entry((file, line, operation.to_owned(), how)).or_default();
         row.0 += 1;
         row.1 += bytes;
@@ -63,4 +60,12 @@ impl Report {
             })
             .collect()
     }
+}
+
+/// File and line of the user's code that is running.
+fn user_line(py: Python<'_>) -> Option<(String, i32)> {
+    let frame = intercept::user_frame(py)?;
+    let line = frame.getattr("f_lineno").ok()?.extract().ok()?;
+    let file = frame.getattr("f_code").ok()?.getattr("co_filename").ok()?.extract().ok()?;
+    Some((file, line))
 }

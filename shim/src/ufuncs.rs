@@ -239,7 +239,13 @@ pub(crate) struct Map<'a, 'py> {
 }
 
 /// Turns a value into an input for a loop that reads `wanted`.
-fn input<'py>(py: Python<'py>, shim: &Shim, value: &Value<'py>, wanted: Native, shape: &[usize]) -> PyResult<Option<Input>> {
+fn input<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    value: &Value<'py>,
+    wanted: Native,
+    shape: &[usize],
+) -> PyResult<Option<Input>> {
     match value {
         Value::Weak(number) => {
             let constant = weak_element(shim, number, wanted)?;
@@ -278,7 +284,9 @@ impl<'py> Map<'_, 'py> {
         let mask = match &self.mask {
             None => None,
             Some(value) => {
-                let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'?').as_ptr() as usize) else { return Ok(None) };
+                let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'?').as_ptr() as usize) else {
+                    return Ok(None);
+                };
                 match input(py, shim, value, native, &self.shape)? {
                     Some(input) => Some(input),
                     None => return Ok(None),
@@ -318,12 +326,8 @@ impl<'py> Map<'_, 'py> {
         if !fresh && needs_detour(&operands, targets.len(), &domain) {
             return self.detour(py, shim, targets).map(Some);
         }
-        let task = Task::Map {
-            kernel: self.resolution.kernel.clone(),
-            inputs: sources.into_iter().collect(),
-            outputs,
-            mask,
-        };
+        let task =
+            Task::Map { kernel: self.resolution.kernel.clone(), inputs: sources.into_iter().collect(), outputs, mask };
         self.launch(py, shim, domain, operands, task, lent)?;
         Ok(Some(targets.into_iter().map(|target| target.array).collect()))
     }

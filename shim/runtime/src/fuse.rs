@@ -85,7 +85,13 @@ struct Admission {
 
 impl<T> Draft<T> {
     fn new() -> Draft<T> {
-        Draft { members: Vec::new(), touches: FxHashMap::default(), renamed: FxHashMap::default(), accumulates: false, passes: 1 }
+        Draft {
+            members: Vec::new(),
+            touches: FxHashMap::default(),
+            renamed: FxHashMap::default(),
+            accumulates: false,
+            passes: 1,
+        }
     }
 
     /// Takes off the last members whose results the refused launch works on, when they can lead the group that it starts:
@@ -108,7 +114,8 @@ impl<T> Draft<T> {
         if tail.is_empty() {
             return Draft::new();
         }
-        let mut kept: Vec<Launch<T>> = std::mem::take(&mut self.members).into_iter().map(|member| member.launch).collect();
+        let mut kept: Vec<Launch<T>> =
+            std::mem::take(&mut self.members).into_iter().map(|member| member.launch).collect();
         // The tail must hold together and the refused launch fit behind it; what does not stays where it was.
         let led = loop {
             if tail.is_empty() {
@@ -362,7 +369,10 @@ impl<T> Draft<T> {
         } else if self.accumulates {
             // A long enough first inner axis shares the columns out; otherwise the order is serial by nature.
             let free = self.members.iter().all(|m| {
-                m.launch.operands.iter().all(|o| !o.privilege.writes() || o.view.strides.get(1).is_some_and(|s| *s != 0))
+                m.launch
+                    .operands
+                    .iter()
+                    .all(|o| !o.privilege.writes() || o.view.strides.get(1).is_some_and(|s| *s != 0))
             });
             if only.domain.len() >= 2 && free { Split::Inner } else { Split::Single }
         } else {
@@ -387,7 +397,8 @@ fn may_stay_unstored<T>(touches: &[Touch], members: &[Member<T>]) -> bool {
     let row = |touch: &Touch| {
         let launch = &members[touch.member].launch;
         let row = touch.row_extent.start.div_euclid(stride.max(1));
-        let fits = touch.row_extent.end <= (row + 1) * stride && launch.operands[touch.operand].view.row_stride() == stride;
+        let fits =
+            touch.row_extent.end <= (row + 1) * stride && launch.operands[touch.operand].view.row_stride() == stride;
         fits.then_some(row - touch.shift)
     };
     touches.iter().all(|touch| members[touch.member].launch.rows() == 1)

@@ -88,8 +88,7 @@ impl<T> Launch<T> {
 
     /// Whether all rows are folded into one, in order.
     pub fn folds_rows(&self) -> bool {
-        self.work == Work::Accumulate
-            && self.operands.iter().any(|o| o.privilege.writes() && o.view.row_stride() == 0)
+        self.work == Work::Accumulate && self.operands.iter().any(|o| o.privilege.writes() && o.view.row_stride() == 0)
     }
 }
 

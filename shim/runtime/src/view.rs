@@ -57,7 +57,7 @@ impl View {
             if stride < span {
                 return true;
             }
-            span = stride * (length - 1) + span;
+            span += stride * (length - 1);
         }
         false
     }

@@ -123,7 +123,8 @@ impl Backend for Interpreter {
                         Place::Temporary(index) => {
                             let view = &kind.operands[operand].1;
                             let stride = view.row_stride();
-                            let field_row = view.row_extent(&kind.domain).start.div_euclid(stride.max(1)) + own as isize;
+                            let field_row =
+                                view.row_extent(&kind.domain).start.div_euclid(stride.max(1)) + own as isize;
                             starts[index].wrapping_add_signed(-field_row * stride)
                         }
                     });
@@ -185,7 +186,9 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
         let content: Vec<u64> = (0..ROWS * COLUMNS).map(|index| index as u64 * 7 + number * 1000 + 1).collect();
         let handle = runtime.field(bytes).expect("there is room");
         // SAFETY: the field has `bytes` bytes, and no launch touches it yet.
-        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr().cast::<u8>(), handle.field().materialize() as *mut u8, bytes) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(content.as_ptr().cast::<u8>(), handle.field().materialize() as *mut u8, bytes)
+        };
         held.push(handle);
     }
     for _ in 0..40 {
@@ -197,8 +200,10 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
         // Values first go to a fresh field, as the shim's detour does; then perhaps into a rectangle of an old one.
         let fresh = runtime.field(bytes).expect("there is room");
         let dense = View { offset: 0, strides: smallvec![COLUMNS as isize * 8, 8], item_bytes: 8 };
-        let read = |handle: &Handle, view: View| Operand { field: handle.field().clone(), view, privilege: Privilege::Read };
-        let written = |handle: &Handle, view: View| Operand { field: handle.field().clone(), view, privilege: Privilege::Write };
+        let read =
+            |handle: &Handle, view: View| Operand { field: handle.field().clone(), view, privilege: Privilege::Read };
+        let written =
+            |handle: &Handle, view: View| Operand { field: handle.field().clone(), view, privilege: Privilege::Write };
         let domain: Axes<usize> = shape.iter().copied().collect();
         let step = Step { constant: 3 + numbers.below(5) as u64 };
         let name: Arc<str> = "step".into();
@@ -262,7 +267,8 @@ fn square(offset: isize) -> View {
 }
 
 fn launch(runtime: &Runtime<Interpreter>, domain: &[usize], output: (&Handle, View), inputs: &[(&Handle, View)]) {
-    let mut operands = smallvec![Operand { field: output.0.field().clone(), view: output.1, privilege: Privilege::Write }];
+    let mut operands =
+        smallvec![Operand { field: output.0.field().clone(), view: output.1, privilege: Privilege::Write }];
     for (handle, view) in inputs {
         operands.push(Operand { field: handle.field().clone(), view: view.clone(), privilege: Privilege::Read });
     }

@@ -119,12 +119,12 @@ pub(super) unsafe fn caller_of_globals(py: Python<'_>, globals: *mut ffi::PyObje
     // SAFETY: the caller's promise; a borrowed reference, or null without an exception set.
     let name = unsafe { ffi::PyDict_GetItemWithError(globals, name_key(py)) };
     let slot = (globals as usize >> 5) % SLOTS;
-    if !name.is_null() {
-        if let Some(known) = &JUDGED.lock()[slot] {
-            if known.globals == globals as usize && known.name == name as usize {
-                return Some(known.caller);
-            }
-        }
+    if !name.is_null()
+        && let Some(known) = &JUDGED.lock()[slot]
+        && known.globals == globals as usize
+        && known.name == name as usize
+    {
+        return Some(known.caller);
     }
     // SAFETY: the caller's promise.
     let dict = unsafe { Bound::from_borrowed_ptr(py, globals) };

@@ -221,7 +221,7 @@ impl Front {
                 }
             }
             let made = call.pass(self.host.as_ptr());
-            if made.is_null() || !host_size(shared, made).is_some_and(|size| size >= limit) || !self.acts(py) {
+            if made.is_null() || host_size(shared, made).is_none_or(|size| size < limit) || !self.acts(py) {
                 return made;
             }
             let head = &*made.cast::<ArrayHead>();

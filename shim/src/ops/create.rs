@@ -65,10 +65,17 @@ pub(crate) fn unfilled<'py>(
 }
 
 /// Fills a fresh array's bytes with an element of its own size.
-fn fill_bytes(py: Python<'_>, shim: &Shim, array: &Bound<'_, DeferredArray>, value: Element, item_bytes: usize) -> PyResult<()> {
+fn fill_bytes(
+    py: Python<'_>,
+    shim: &Shim,
+    array: &Bound<'_, DeferredArray>,
+    value: Element,
+    item_bytes: usize,
+) -> PyResult<()> {
     let shape = array.get().describe(py);
     let walk = Walk::of(&shape.shape, &shape.strides);
-    let operands = smallvec![walk.operand(&array.get().storage(py), shape.offset, &shape.strides, item_bytes, Privilege::Write)];
+    let operands =
+        smallvec![walk.operand(&array.get().storage(py), shape.offset, &shape.strides, item_bytes, Privilege::Write)];
     let source = crate::task::Source { origin: crate::task::Origin::Constant(value), item_bytes, cast: None };
     let task = Task::Map {
         kernel: loops::copy(item_bytes),
@@ -297,7 +304,8 @@ fn counted<'py>(
         }
     }
     let numbers: SmallVec<[Bound<'py, PyAny>; 3]> = args.iter().collect();
-    let plain = |number: &Bound<'py, PyAny>| number.is_exact_instance_of::<PyInt>() || number.is_exact_instance_of::<PyFloat>();
+    let plain =
+        |number: &Bound<'py, PyAny>| number.is_exact_instance_of::<PyInt>() || number.is_exact_instance_of::<PyFloat>();
     if numbers.is_empty() || numbers.len() > 3 || !numbers.iter().all(plain) {
         return Ok(None);
     }
@@ -308,7 +316,8 @@ fn counted<'py>(
         _ => (value(0)?, value(1)?, value(2)?),
     };
     let length = ((stop - start) / step).ceil();
-    let in_range = length >= shim.settings.min_chunk.max(2) as f64 && length < 9e15 && start.abs() < 9e15 && step.abs() < 9e15;
+    let in_range =
+        length >= shim.settings.min_chunk.max(2) as f64 && length < 9e15 && start.abs() < 9e15 && step.abs() < 9e15;
     if !in_range {
         return Ok(None);
     }
@@ -327,7 +336,8 @@ fn counted<'py>(
     let Some(array) = unfilled(shim, &shape, &descr, false)? else { return Ok(None) };
     let own = array.get().describe(py);
     let walk = Walk::of(&own.shape, &own.strides);
-    let operands = smallvec![walk.operand(&array.get().storage(py), 0, &own.strides, native.item_bytes, Privilege::Write)];
+    let operands =
+        smallvec![walk.operand(&array.get().storage(py), 0, &own.strides, native.item_bytes, Privilege::Write)];
     let task = Task::Index { number, start: first, delta, output: 0 };
     let issued = shim.runtime.launch("arange".into(), Work::Map, walk.domain(), operands, task);
     shim.settle(py, issued, false)?;
@@ -394,7 +404,7 @@ pub(crate) fn copy<'py>(
             let column_major = shape.flags & crate::numpy_api::flag::F_CONTIGUOUS != 0 && !shape.is_c_contiguous();
             ordered_strides(&shape.shape, to.item_bytes, column_major)
         }
-        _ => fresh_strides(&shape.shape, &[shape.strides.clone()], to.item_bytes),
+        _ => fresh_strides(&shape.shape, std::slice::from_ref(&shape.strides), to.item_bytes),
     };
     let target = ufuncs::fresh(py, shim, &shape.shape, &strides, to)?;
     let result = target.array.clone();

@@ -181,7 +181,8 @@ fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, i
         return None;
     };
     let lengths: Axes<usize> = (0..folded.len()).map(|axis| if folded[axis] { 1 } else { shape.shape[axis] }).collect();
-    let whole = ordered_strides(&lengths, &iteration_order(&shape.shape, &[shape.strides.clone()]), item_bytes);
+    let whole =
+        ordered_strides(&lengths, &iteration_order(&shape.shape, std::slice::from_ref(&shape.strides)), item_bytes);
     Some(Layout {
         walk: Walk::in_order(&shape.shape, order),
         work,
