@@ -4,7 +4,7 @@
 //! several lanes at once, each jumping over the words of the others. It promises NumPy's words exactly; it knows
 //! nothing of the spare half word that NumPy keeps beside the generator.
 
-#![expect(unsafe_code, reason = "AVX-512 intrinsics, reached only where the machine has them")]
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "AVX-512 intrinsics"))]
 
 use super::level::Level;
 
@@ -58,9 +58,11 @@ impl Stride {
 }
 
 /// A stride for the increment 1; the addend of another increment is that many times this one.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct UnitStride(Stride);
 
+#[cfg(target_arch = "x86_64")]
 impl UnitStride {
     /// `steps` steps of a generator with this multiplier.
     const fn steps(multiplier: u128, steps: usize) -> UnitStride {
