@@ -385,13 +385,25 @@ impl DeferredArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shim = started(py);
-        if args.len() == 1
-            && kwargs.is_none()
-            && let Ok(descr) = shim.host(py, "dtype")?.call1((args.get_item(0)?,))
-            && let Some(native) = shim.dtypes.at(descr.as_ptr() as usize)
-            && let Some(copied) = create::copy(py, shim, slf, "K", Some(native))?
+        if let Some(wanted) = conversion(shim, args, kwargs)?
+            && let Some(native) = shim.dtypes.at(wanted.descr.as_ptr() as usize)
         {
-            return Ok(copied.into_any());
+            let own = slf.get().describe(py);
+            let laid_out = match wanted.order.as_str() {
+                "K" => true,
+                "C" => own.is_c_contiguous(),
+                "F" => own.flags & flag::F_CONTIGUOUS != 0,
+                _ => own.flags & (flag::C_CONTIGUOUS | flag::F_CONTIGUOUS) != 0,
+            };
+            let same = own.descr == wanted.descr.as_ptr() as usize;
+            if same && laid_out && !wanted.copies {
+                return Ok(slf.clone().into_any());
+            }
+            if (same || wanted.unchecked)
+                && let Some(copied) = create::copy(py, shim, slf, &wanted.order, Some(native))?
+            {
+                return Ok(copied.into_any());
+            }
         }
         on_host(shim, "astype", &with_self(slf, args)?, kwargs)
     }
@@ -455,6 +467,43 @@ impl DeferredArray {
         slf.get().renew(Some((renewed.get().phantom(py), renewed.get().storage(py))));
         Ok(())
     }
+}
+
+/// What `astype` is asked for.
+struct Conversion<'py> {
+    descr: Bound<'py, PyAny>,
+    order: String,
+    /// Whether any conversion is allowed.
+    unchecked: bool,
+    copies: bool,
+}
+
+/// Reads the arguments of `astype`; `None` when the host must look at them.
+fn conversion<'py>(
+    shim: &Shim,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Conversion<'py>>> {
+    let py = args.py();
+    let Ok(dtype) = args.get_item(0) else { return Ok(None) };
+    let Ok(descr) = shim.host(py, "dtype")?.call1((dtype,)) else { return Ok(None) };
+    let mut wanted = Conversion { descr, order: "K".to_owned(), unchecked: true, copies: true };
+    if args.len() > 1 {
+        return Ok(None);
+    }
+    for (name, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+        match name.cast::<PyString>()?.to_str()? {
+            "order" => match value.extract::<String>() {
+                Ok(order) if matches!(order.as_str(), "K" | "C" | "F" | "A") => wanted.order = order,
+                Ok(_) | Err(_) => return Ok(None),
+            },
+            "casting" => wanted.unchecked = value.eq("unsafe")?,
+            "copy" if value.is_exact_instance_of::<PyBool>() => wanted.copies = value.is_truthy()?,
+            "subok" => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(wanted))
 }
 
 /// Whether a class is `numpy.ndarray` or one of its subclasses.

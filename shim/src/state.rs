@@ -72,6 +72,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         let numpy = py.import("numpy")?;
         crate::blas::restore_environment();
         crate::numpy_api::connect(&numpy)?;
+        crate::ops::assign::register(&numpy)?;
         crate::ops::choose::register(&numpy)?;
         crate::hook::install(&numpy, settings.min_chunk)?;
         let mapper = Mapper {

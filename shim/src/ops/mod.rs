@@ -1,5 +1,6 @@
 //! Operations with launches of their own, a room each.
 
+pub(crate) mod assign;
 pub(crate) mod choose;
 pub(crate) mod create;
 pub(crate) mod mask;
