@@ -497,7 +497,11 @@ fn conversion<'py>(
                 Ok(order) if matches!(order.as_str(), "K" | "C" | "F" | "A") => wanted.order = order,
                 Ok(_) | Err(_) => return Ok(None),
             },
-            "casting" => wanted.unchecked = value.eq("unsafe")?,
+            "casting" => match value.extract::<String>().as_deref() {
+                Ok("unsafe") => {}
+                Ok("no" | "equiv" | "safe" | "same_kind") => wanted.unchecked = false,
+                Ok(_) | Err(_) => return Ok(None),
+            },
             "copy" if value.is_exact_instance_of::<PyBool>() => wanted.copies = value.is_truthy()?,
             "subok" => {}
             _ => return Ok(None),
