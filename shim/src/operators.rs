@@ -16,7 +16,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
 use crate::host;
-use crate::ops::reduce;
+use crate::ops::{product, reduce};
 use crate::report::How;
 use crate::resident;
 use crate::state::{Shim, started};
@@ -200,6 +200,11 @@ fn operate<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let shim = started(py);
     let target = [operands[0].clone()];
+    if operator == "matmul"
+        && let Some(product) = product::matrices(shim, ufunc, operands[0], operands[1])?
+    {
+        return Ok(product);
+    }
     match apply(py, shim, ufunc, operands, in_place.then_some(&target[..]), None)? {
         Outcome::Done(result) => Ok(result),
         Outcome::Host { small: true } => at_once(py, shim, &named(py, "operator", operator)?, operands),

@@ -4,5 +4,6 @@ pub(crate) mod assign;
 pub(crate) mod choose;
 pub(crate) mod create;
 pub(crate) mod mask;
+pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;
