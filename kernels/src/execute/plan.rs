@@ -22,6 +22,9 @@ const BLOCK: (usize, usize) = (128, 1024);
 /// Block size of a pass of one step without registers: long enough that the cost of a call vanishes.
 const LONE_BLOCK: usize = 16 << 10;
 
+/// Block size where a walk crosses the lines: a cache line per element of the block should stay in L1.
+const CROSS_BLOCK: usize = 256;
+
 /// Operands that repeat after at most this many elements are gathered once per chunk.
 const PERIOD: usize = 512;
 
@@ -130,6 +133,9 @@ pub(super) struct Plan {
     pub(super) nest: Nest,
     /// Blocks run over the whole nest flattened, and not within innermost runs.
     pub(super) gathers: bool,
+    /// Blocks go down some lines before they go along them, so that the cache lines that a walk across the lines touches
+    /// are used up.
+    pub(super) crosses: bool,
     /// Elements per block; when gathering, a multiple of `unit`.
     pub(super) block: usize,
     pub(super) operations: Vec<Operation>,
@@ -162,6 +168,8 @@ impl Plan {
         let (storage_of, storage_count) = assign(&operations, &registers, nest.walks.len());
         let item_bytes = registers.iter().map(|register| register.item_bytes).max().unwrap_or(0);
         let block = block_size(&nest, gathers, storage_count, item_bytes, &operations);
+        let crosses = !gathers && crosses(&nest, &operations);
+        let block = if crosses { block.min(CROSS_BLOCK) } else { block };
         let spacing = (block * item_bytes).next_multiple_of(4096) + 576;
         let first = nest.walks.len();
         for operation in &mut operations {
@@ -173,6 +181,7 @@ impl Plan {
         }
         Plan {
             gathers,
+            crosses,
             block,
             operations,
             storages: (0..storage_count).map(|storage| storage * spacing).collect(),
@@ -464,6 +473,17 @@ fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(&mut Pointe
         Operation::Fold(fold, _) => visit(&mut fold.input.pointer),
         Operation::Accumulate { input, .. } => visit(&mut input.pointer),
     }
+}
+
+/// Whether some walk touches a new cache line at each element of a line but finds its neighbours in the next lines (a
+/// transposed operand), and no operation depends on the order of blocks.
+fn crosses(nest: &Nest, operations: &[Operation]) -> bool {
+    let is_ordered = |operation: &Operation| matches!(operation, Operation::Fold(..) | Operation::Accumulate { .. });
+    let crosses = |walk: &Walk| match walk.strides[..] {
+        [.., across, along] => along.unsigned_abs() >= 64 && across != 0 && across.unsigned_abs() < 64,
+        _ => false,
+    };
+    nest.walks.iter().any(crosses) && !operations.iter().any(is_ordered)
 }
 
 fn block_size(nest: &Nest, gathers: bool, storages: usize, item_bytes: usize, operations: &[Operation]) -> usize {

@@ -19,6 +19,9 @@ use super::status::Events;
 use super::{index, transfer};
 use crate::loops::chain::{Ends, Link, trace};
 
+/// Lines that are taken together where a walk crosses them: a cache line of doubles, twice.
+const CROSSED_LINES: usize = 16;
+
 /// What a run of a plan works on.
 ///
 /// Invariant: `pointers` holds, for each walk of the plan, the address of its element at the start of the current block
@@ -48,7 +51,45 @@ impl Cursor<'_, '_> {
             return Ok(());
         }
         // SAFETY: passed on.
-        unsafe { if self.plan.gathers { self.run_gathering() } else { self.run_direct() } }
+        unsafe {
+            if self.plan.gathers {
+                self.run_gathering()
+            } else if self.plan.crosses {
+                self.run_crossing()
+            } else {
+                self.run_direct()
+            }
+        }
+    }
+
+    /// As `run_direct`, but some lines together: the same block of each, then the next block.
+    unsafe fn run_crossing(&mut self) -> Result<(), LoopError> {
+        let plan = self.plan;
+        let axes = &plan.nest.axes;
+        let innermost = axes.len() - 1;
+        let (lines, length) = (axes[innermost - 1].length(self.rows), axes[innermost].length(self.rows));
+        let mut odometer = Odometer::new(&axes[..innermost - 1], self.rows);
+        loop {
+            for group in (0..lines).step_by(CROSSED_LINES) {
+                for done in (0..length).step_by(plan.block) {
+                    let count = plan.block.min(length - done);
+                    for line in group..(group + CROSSED_LINES).min(lines) {
+                        let place = |walk: &Walk| {
+                            let within = walk.strides[innermost - 1] * line.cast_signed();
+                            odometer.offset(walk) + within + walk.strides[innermost] * done.cast_signed()
+                        };
+                        for ((pointer, walk), base) in self.pointers.iter_mut().zip(&plan.nest.walks).zip(&self.bases) {
+                            *pointer = base.wrapping_offset(place(walk));
+                        }
+                        // SAFETY: the type's invariant. No operation of the plan asks for the block's number.
+                        unsafe { self.run_block(done, count, &odometer)? };
+                    }
+                }
+            }
+            if !odometer.advance(1) {
+                return Ok(());
+            }
+        }
     }
 
     /// Blocks within each innermost run; walks keep their strides.
