@@ -12,11 +12,14 @@ mod copy;
 pub mod half;
 mod lanes;
 mod select;
+#[cfg(test)]
+mod tests;
 
 use std::ptr;
 use std::sync::Arc;
 
 pub use copy::copy_strided;
+use lanes::Width;
 
 use crate::program::{Loop, LoopFunction, Number};
 
@@ -77,7 +80,7 @@ pub fn select(bytes: usize) -> Loop {
 pub fn lookup(ufunc: &str, types: &[Number]) -> Option<Loop> {
     let (inputs, output) = types.split_at(types.len().saturating_sub(1));
     let codes = |types: &[Number]| types.iter().map(|number| number.code()).collect::<String>();
-    arithmetic::function(ufunc, types)
+    arithmetic::function(Width::best(), ufunc, types)
         .map(|function| own(function, format!("{ufunc} {}->{}", codes(inputs), codes(output)), 0))
 }
 

@@ -8,6 +8,8 @@ mod leaf;
 mod pieces;
 mod rows;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub(crate) use pieces::{Collector, Piece, combine};

@@ -79,9 +79,9 @@ macro_rules! table {
     };
 }
 
-/// The loop of a ufunc for these types.
-pub(super) fn function(ufunc: &str, types: &[Number]) -> Option<LoopFunction> {
-    table!(ufunc, types, Width::best();
+/// The loop of a ufunc for these types, in vectors of this width.
+pub(super) fn function(width: Width, ufunc: &str, types: &[Number]) -> Option<LoopFunction> {
+    table!(ufunc, types, width;
         unary "sqrt" Sqrt, "reciprocal" Reciprocal, "square" Square, "sign" Sign, "negative" Negative, "absolute" Absolute;
         binary "add" Add, "subtract" Subtract, "multiply" Multiply, "divide" Divide, "maximum" Maximum, "minimum" Minimum)
 }

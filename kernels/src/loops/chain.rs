@@ -75,7 +75,11 @@ pub(crate) type ChainFunction = unsafe fn(&Ends, &[Link]);
 
 /// The function for elements of 4 or 8 bytes.
 pub(crate) fn function(item_bytes: usize) -> ChainFunction {
-    match (Width::best(), item_bytes) {
+    function_of_width(Width::best(), item_bytes)
+}
+
+pub(super) fn function_of_width(width: Width, item_bytes: usize) -> ChainFunction {
+    match (width, item_bytes) {
         (Width::Plain, 4) => plain::<f32>,
         (Width::Plain, _) => plain::<f64>,
         #[cfg(target_arch = "x86_64")]

@@ -22,22 +22,34 @@ impl Width {
     /// The widest that this processor has.
     pub(super) fn best() -> Width {
         static BEST: OnceLock<Width> = OnceLock::new();
-        *BEST.get_or_init(|| {
+        *BEST.get_or_init(|| Width::ALL.into_iter().find(|width| width.is_available()).unwrap_or(Width::Plain))
+    }
+
+    fn is_available(self) -> bool {
+        match self {
+            Width::Plain => true,
             #[cfg(target_arch = "x86_64")]
-            {
-                if std::is_x86_feature_detected!("avx512f")
+            Width::Avx2 => std::is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Width::Avx512 => {
+                std::is_x86_feature_detected!("avx512f")
                     && std::is_x86_feature_detected!("avx512dq")
                     && std::is_x86_feature_detected!("avx512bw")
                     && std::is_x86_feature_detected!("avx512vl")
-                {
-                    return Width::Avx512;
-                }
-                if std::is_x86_feature_detected!("avx2") {
-                    return Width::Avx2;
-                }
             }
-            Width::Plain
-        })
+        }
+    }
+
+    /// The widest first.
+    #[cfg(target_arch = "x86_64")]
+    const ALL: [Width; 3] = [Width::Avx512, Width::Avx2, Width::Plain];
+    #[cfg(not(target_arch = "x86_64"))]
+    const ALL: [Width; 1] = [Width::Plain];
+
+    /// All that this processor has.
+    #[cfg(test)]
+    pub(super) fn available() -> impl Iterator<Item = Width> {
+        Width::ALL.into_iter().filter(|width| width.is_available())
     }
 }
 
