@@ -155,7 +155,8 @@ fn chunk_rows(program: &Program) -> usize {
 
 /// Bytes of buffers that a pass touches per row.
 fn pass_row_bytes(pass: &crate::program::Pass) -> usize {
-    let accesses = pass.accesses.iter().filter(|access| matches!(access.memory, Memory::Buffer(_)) && access.row_stride != 0);
+    let accesses =
+        pass.accesses.iter().filter(|access| matches!(access.memory, Memory::Buffer(_)) && access.row_stride != 0);
     accesses
         .map(|access| {
             let axes = pass.inner.iter().zip(&access.inner_strides);
@@ -221,7 +222,12 @@ impl<'a> TileRun<'a> {
 
     /// # Safety
     /// As for [`Executable::run`]; `chunk` lies within the tile.
-    unsafe fn run_pass(&mut self, pass: usize, chunk: Range<usize>, events: &mut status::Events<'_>) -> Result<(), LoopError> {
+    unsafe fn run_pass(
+        &mut self,
+        pass: usize,
+        chunk: Range<usize>,
+        events: &mut status::Events<'_>,
+    ) -> Result<(), LoopError> {
         let plan = &self.plans[pass];
         let pass_range = &self.program.passes[pass].rows;
         let rows = pass_rows(pass_range, &chunk);
@@ -257,7 +263,9 @@ impl<'a> TileRun<'a> {
         let (base, row) = match walk.base {
             Base::Memory(Memory::Buffer(buffer)) => (self.buffers[buffer], row),
             Base::Memory(Memory::Slot(slot)) => (self.slots[slot], row - chunk_row),
-            Base::Memory(Memory::Constant(constant)) => (ptr::from_ref(&self.program.constants[constant]).cast_mut().cast(), 0),
+            Base::Memory(Memory::Constant(constant)) => {
+                (ptr::from_ref(&self.program.constants[constant]).cast_mut().cast(), 0)
+            }
             Base::Index => (ptr::null_mut(), row),
         };
         base.wrapping_offset(walk.offset + walk.row_stride * row.cast_signed())

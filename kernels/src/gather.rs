@@ -186,7 +186,9 @@ pub unsafe fn compress(mask: Strided, source: Strided, count: usize, output: Str
 
 unsafe fn compress_items<T: Copy>(mask: Strided, source: Strided, count: usize, output: Strided) -> usize {
     // SAFETY: the caller's.
-    unsafe { for_each_set(mask, count, |index, before, run| copy_run::<T>(source.from(index), output.from(before), run)) }
+    unsafe {
+        for_each_set(mask, count, |index, before, run| copy_run::<T>(source.from(index), output.from(before), run))
+    }
 }
 
 /// Copies one element, or a run of eight: at once where both sides are contiguous.

@@ -61,7 +61,9 @@ pub unsafe fn expand(mask: Strided, target: Strided, count: usize, values: Strid
 
 unsafe fn expand_items<T: Copy>(mask: Strided, target: Strided, count: usize, values: Strided) -> usize {
     // SAFETY: the caller's.
-    unsafe { for_each_set(mask, count, |index, before, run| copy_run::<T>(values.from(before), target.from(index), run)) }
+    unsafe {
+        for_each_set(mask, count, |index, before, run| copy_run::<T>(values.from(before), target.from(index), run))
+    }
 }
 
 #[inline(always)]

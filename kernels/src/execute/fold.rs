@@ -117,7 +117,12 @@ fn extreme_rows(extreme: Extreme, number: Number) -> Box<dyn RowRule> {
 ///
 /// # Safety
 /// The invariant of `Cursor`.
-pub(super) unsafe fn feed(cursor: &mut Cursor<'_, '_>, fold: &Fold, state: usize, count: usize) -> Result<(), LoopError> {
+pub(super) unsafe fn feed(
+    cursor: &mut Cursor<'_, '_>,
+    fold: &Fold,
+    state: usize,
+    count: usize,
+) -> Result<(), LoopError> {
     let input = Elements { address: cursor.pointers[fold.input.pointer], stride: fold.input.stride };
     // SAFETY: the caller's.
     unsafe {
@@ -167,7 +172,13 @@ impl Rows {
             // SAFETY: the caller's.
             unsafe {
                 if self.filled == 0 && whole > 0 {
-                    self.rule.fold_rows(input, whole, folded, &|row| targets.address(self.row + row), targets.stride)?;
+                    self.rule.fold_rows(
+                        input,
+                        whole,
+                        folded,
+                        &|row| targets.address(self.row + row),
+                        targets.stride,
+                    )?;
                     self.row += whole;
                     taken = whole * folded;
                 } else {

@@ -30,19 +30,27 @@ pub(super) unsafe fn fill(
         // SAFETY: the line lies within the block, and the type is that of `number`.
         unsafe {
             match number {
-                Number::Bool | Number::I8 | Number::U8 => line.write(|i| read::<u8>(start, 0).wrapping_add((i as u8).wrapping_mul(read(delta, 0)))),
-                Number::I16 | Number::U16 => line.write(|i| read::<u16>(start, 0).wrapping_add((i as u16).wrapping_mul(read(delta, 0)))),
-                Number::I32 | Number::U32 => line.write(|i| read::<u32>(start, 0).wrapping_add((i as u32).wrapping_mul(read(delta, 0)))),
-                Number::I64 | Number::U64 => line.write(|i| read::<u64>(start, 0).wrapping_add((i as u64).wrapping_mul(read(delta, 0)))),
+                Number::Bool | Number::I8 | Number::U8 => {
+                    line.write(|i| read::<u8>(start, 0).wrapping_add((i as u8).wrapping_mul(read(delta, 0))))
+                }
+                Number::I16 | Number::U16 => {
+                    line.write(|i| read::<u16>(start, 0).wrapping_add((i as u16).wrapping_mul(read(delta, 0))))
+                }
+                Number::I32 | Number::U32 => {
+                    line.write(|i| read::<u32>(start, 0).wrapping_add((i as u32).wrapping_mul(read(delta, 0))))
+                }
+                Number::I64 | Number::U64 => {
+                    line.write(|i| read::<u64>(start, 0).wrapping_add((i as u64).wrapping_mul(read(delta, 0))))
+                }
                 Number::F16 => line.write(|i| half::from_f32(read::<f32>(start, 0) + i as f32 * read::<f32>(delta, 0))),
                 Number::F32 => line.write(|i| read::<f32>(start, 0) + i as f32 * read::<f32>(delta, 0)),
                 Number::F64 => line.write(|i| read::<f64>(start, 0) + i as f64 * read::<f64>(delta, 0)),
-                Number::C64 => line.write(|i| {
-                    [0, 1].map(|part| read::<f32>(start, part) + i as f32 * read::<f32>(delta, part))
-                }),
-                Number::C128 => line.write(|i| {
-                    [0, 1].map(|part| read::<f64>(start, part) + i as f64 * read::<f64>(delta, part))
-                }),
+                Number::C64 => {
+                    line.write(|i| [0, 1].map(|part| read::<f32>(start, part) + i as f32 * read::<f32>(delta, part)))
+                }
+                Number::C128 => {
+                    line.write(|i| [0, 1].map(|part| read::<f64>(start, part) + i as f64 * read::<f64>(delta, part)))
+                }
             }
         }
     });
@@ -68,7 +76,9 @@ impl Line {
         if self.stride == size_of::<T>().cast_signed() {
             for index in 0..self.length {
                 // SAFETY: the caller's.
-                unsafe { self.output.cast::<T>().add(index).write(value(self.first + self.step * index.cast_signed())) };
+                unsafe {
+                    self.output.cast::<T>().add(index).write(value(self.first + self.step * index.cast_signed()))
+                };
             }
             return;
         }

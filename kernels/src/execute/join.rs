@@ -117,9 +117,20 @@ impl<'a> Candidate<'a> {
         };
         Action::of_ufunc(ufunc, true)?;
         let dense = item_bytes.cast_signed();
-        let has_form = strides[..*inputs].iter().all(|stride| *stride == 0 || *stride == dense) && strides[*inputs..] == [dense];
-        let operands = pointers.iter().zip(strides).take(*inputs).map(|(pointer, stride)| Operand { pointer: *pointer, stride: *stride });
-        has_form.then(|| Candidate { ufunc, item_bytes, operands: operands.collect(), output: pointers[*inputs], flags: *flags })
+        let has_form =
+            strides[..*inputs].iter().all(|stride| *stride == 0 || *stride == dense) && strides[*inputs..] == [dense];
+        let operands = pointers
+            .iter()
+            .zip(strides)
+            .take(*inputs)
+            .map(|(pointer, stride)| Operand { pointer: *pointer, stride: *stride });
+        has_form.then(|| Candidate {
+            ufunc,
+            item_bytes,
+            operands: operands.collect(),
+            output: pointers[*inputs],
+            flags: *flags,
+        })
     }
 
     /// The call as a chain of one.
@@ -161,7 +172,8 @@ fn may_move(earlier: &Chain, between: &[Option<Kept>], longer: &Chain, nest: &Ne
         let operands = chain.links.iter().filter_map(|link| link.operand).chain([chain.first]);
         operands.filter_map(|operand| nest.walks.get(operand.pointer)).any(|walk| walk.base == base)
     };
-    let overwrites = |kept: &Kept| written_walks(&kept.operation, nest).any(|walk| reads(earlier, nest.walks[walk].base));
+    let overwrites =
+        |kept: &Kept| written_walks(&kept.operation, nest).any(|walk| reads(earlier, nest.walks[walk].base));
     let is_in_place = nest.walks.get(longer.output).is_some_and(|output| reads(longer, output.base));
     !is_in_place && !between.iter().flatten().any(overwrites)
 }

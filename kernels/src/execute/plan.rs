@@ -121,10 +121,23 @@ pub(super) enum Operation {
     Store(Transfer),
     Call(Call),
     Chain(Chain),
-    Index { number: Number, start: Element, delta: Element, output: Operand, walk: usize },
+    Index {
+        number: Number,
+        start: Element,
+        delta: Element,
+        output: Operand,
+        walk: usize,
+    },
     /// The index into the states of the run.
     Fold(Fold, usize),
-    Accumulate { kernel: Kernel, seed: Seed, input: Operand, output: usize, item_bytes: usize, flags: usize },
+    Accumulate {
+        kernel: Kernel,
+        seed: Seed,
+        input: Operand,
+        output: usize,
+        item_bytes: usize,
+        flags: usize,
+    },
 }
 
 /// A pass ready to run.
@@ -247,8 +260,7 @@ impl Lowering<'_> {
     }
 
     fn lower_call(&mut self, kernel: &Loop, inputs: &[Arg], outputs: &[Arg], flags: usize) {
-        let mut operands: SmallVec<[Operand; 4]> =
-            inputs.iter().map(|input| self.input(*input, outputs)).collect();
+        let mut operands: SmallVec<[Operand; 4]> = inputs.iter().map(|input| self.input(*input, outputs)).collect();
         let mut stores: SmallVec<[Operation; 2]> = smallvec![];
         for output in outputs {
             let (operand, store) = self.output(*output);
@@ -289,10 +301,7 @@ impl Lowering<'_> {
     }
 
     fn register_operand(&self, register: usize) -> Operand {
-        Operand {
-            pointer: self.nest.walks.len() + register,
-            stride: self.registers[register].item_bytes.cast_signed(),
-        }
+        Operand { pointer: self.nest.walks.len() + register, stride: self.registers[register].item_bytes.cast_signed() }
     }
 
     /// The stride with which a loop may walk this access within a block, if it may.
@@ -328,7 +337,12 @@ impl Lowering<'_> {
         self.registers.push(Register { item_bytes: walk.item_bytes, pinned: once });
         self.loaded[access] = Some(register);
         let operand = self.register_operand(register);
-        self.operations.push(Operation::Load(Transfer { walk: access, storage: operand.pointer, once, streams: false }));
+        self.operations.push(Operation::Load(Transfer {
+            walk: access,
+            storage: operand.pointer,
+            once,
+            streams: false,
+        }));
         operand
     }
 

@@ -94,11 +94,8 @@ unsafe fn load_lines<T: Copy, const RUN: usize, const DENSE: bool>(target: *mut 
         let from = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
         // SAFETY: the caller's.
         unsafe {
-            let values = if DENSE {
-                from.cast::<[T; RUN]>().read_unaligned()
-            } else {
-                [from.cast::<T>().read_unaligned(); RUN]
-            };
+            let values =
+                if DENSE { from.cast::<[T; RUN]>().read_unaligned() } else { [from.cast::<T>().read_unaligned(); RUN] };
             target.add(line * RUN).cast::<[T; RUN]>().write_unaligned(values);
         }
     }
@@ -186,7 +183,9 @@ pub(super) unsafe fn accumulate(
         }
         let input = input.wrapping_offset(stride * before.cast_signed());
         // SAFETY: a line lies within the block.
-        result = unsafe { accumulate_line(kernel, seed, (input, stride), (address, target.stride), item_bytes, length, is_first) };
+        result = unsafe {
+            accumulate_line(kernel, seed, (input, stride), (address, target.stride), item_bytes, length, is_first)
+        };
     });
     result
 }

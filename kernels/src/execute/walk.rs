@@ -174,7 +174,15 @@ impl Cursor<'_, '_> {
                     }
                     Operation::Index { number, start, delta, output, walk } => {
                         let numbers = self.block_walk(*walk, odometer);
-                        index::fill(*number, start, delta, self.pointers[output.pointer], output.stride, &numbers, count);
+                        index::fill(
+                            *number,
+                            start,
+                            delta,
+                            self.pointers[output.pointer],
+                            output.stride,
+                            &numbers,
+                            count,
+                        );
                     }
                     Operation::Fold(fold, state) => fold::feed(self, fold, *state, count)?,
                     Operation::Accumulate { kernel, seed, input, output, item_bytes, flags } => {
@@ -347,7 +355,8 @@ pub(super) unsafe fn invoke(
     let length = count.cast_signed();
     let inner = &kernel.0;
     // SAFETY: the caller's, and the invariant of `Loop`.
-    let code = unsafe { (inner.function)(inner.context, data.as_ptr(), &raw const length, strides.as_ptr(), inner.auxdata) };
+    let code =
+        unsafe { (inner.function)(inner.context, data.as_ptr(), &raw const length, strides.as_ptr(), inner.auxdata) };
     if code == 0 { Ok(()) } else { Err(LoopError { name: inner.name.clone(), code }) }
 }
 

@@ -48,7 +48,8 @@ fn all_widths_agree() {
                 let mut results = Width::available().map(|width| {
                     let function = arithmetic::function(width, ufunc, &types).expect("in the table");
                     let mut output = vec![0.0; count];
-                    let mut data: Vec<*mut u8> = operands.iter_mut().map(|operand| operand.as_mut_ptr().cast()).collect();
+                    let mut data: Vec<*mut u8> =
+                        operands.iter_mut().map(|operand| operand.as_mut_ptr().cast()).collect();
                     data.truncate(inputs);
                     data.push(output.as_mut_ptr().cast());
                     let mut steps = strides[..inputs].to_vec();
@@ -67,9 +68,21 @@ fn all_widths_agree() {
 #[test]
 fn chains_do_what_their_operations_do() {
     let actions = [
-        Action::Multiply, Action::Add, Action::SubtractFrom, Action::Square, Action::DivideInto, Action::AddTo,
-        Action::Sqrt, Action::Negative, Action::MultiplyBy, Action::Subtract, Action::Divide, Action::Reciprocal,
-        Action::Absolute, Action::Sign, Action::Copy,
+        Action::Multiply,
+        Action::Add,
+        Action::SubtractFrom,
+        Action::Square,
+        Action::DivideInto,
+        Action::AddTo,
+        Action::Sqrt,
+        Action::Negative,
+        Action::MultiplyBy,
+        Action::Subtract,
+        Action::Divide,
+        Action::Reciprocal,
+        Action::Absolute,
+        Action::Sign,
+        Action::Copy,
     ];
     for count in [1, 9, 64, 130] {
         let (first, operand) = (doubles(count, 3), doubles(count, 4));
@@ -93,8 +106,12 @@ fn chains_do_what_their_operations_do() {
                 .collect();
             for width in Width::available() {
                 let mut output = vec![0.0; count];
-                let ends =
-                    Ends { first: first.as_ptr().cast(), first_repeats: false, output: output.as_mut_ptr().cast(), count };
+                let ends = Ends {
+                    first: first.as_ptr().cast(),
+                    first_repeats: false,
+                    output: output.as_mut_ptr().cast(),
+                    count,
+                };
                 // SAFETY: all operands have `count` elements.
                 unsafe { chain::function_of_width(width, 8)(&ends, &links) };
                 assert_eq!(bits(&output), bits(&expected), "{length} actions on {count} elements, {width:?}");

@@ -59,9 +59,9 @@ macro_rules! plain_leaf {
                 return $body(count, $zero, |index| convert(unsafe { values.cast::<$value>().add(index).read() }));
             }
             // SAFETY: the caller's.
-            $body(count, $zero, |index| convert(unsafe {
-                values.offset(stride * index.cast_signed()).cast::<$value>().read()
-            }))
+            $body(count, $zero, |index| {
+                convert(unsafe { values.offset(stride * index.cast_signed()).cast::<$value>().read() })
+            })
         }
     };
 }

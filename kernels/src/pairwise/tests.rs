@@ -128,8 +128,7 @@ fn rows_are_runs_of_their_own() {
     let mut sums = Vec::new();
     // SAFETY: five rows of six, every second value.
     unsafe { sum_rows::<f64>(values.as_ptr().cast(), 16, 5, 6, |row, sum| sums.push((row, sum))) };
-    let expected: Vec<(usize, f64)> = (0..5)
-        .map(|row| (row, (0..6).fold(-0.0, |sum, index| sum + values[row * 12 + index * 2])))
-        .collect();
+    let expected: Vec<(usize, f64)> =
+        (0..5).map(|row| (row, (0..6).fold(-0.0, |sum, index| sum + values[row * 12 + index * 2]))).collect();
     assert_eq!(sums, expected);
 }

@@ -18,7 +18,8 @@ struct Machine<'a> {
 
 /// The buffers and totals after the program has run.
 pub(crate) fn interpret(case: &Case) -> (Vec<Vec<Element>>, Vec<Element>) {
-    let slots = case.program.slots.iter().map(|bytes| vec![Element([0; 32]); bytes * case.program.rows / 32 + 1]).collect();
+    let slots =
+        case.program.slots.iter().map(|bytes| vec![Element([0; 32]); bytes * case.program.rows / 32 + 1]).collect();
     let mut machine = Machine { case, buffers: case.buffers.clone(), slots, registers: HashMap::new() };
     let mut totals = vec![Element([0; 32]); case.program.totals.len()];
     for pass in &case.program.passes {
@@ -50,7 +51,8 @@ fn points(pass: &Pass) -> Vec<(usize, Vec<usize>)> {
 
 impl Machine<'_> {
     fn address(&mut self, access: &Access, row: usize, indices: &[usize]) -> *mut u8 {
-        let inner: isize = indices.iter().zip(&access.inner_strides).map(|(index, stride)| *index as isize * stride).sum();
+        let inner: isize =
+            indices.iter().zip(&access.inner_strides).map(|(index, stride)| *index as isize * stride).sum();
         let offset = access.offset + row as isize * access.row_stride + inner;
         let memory: *mut u8 = match access.memory {
             Memory::Buffer(buffer) => self.buffers[buffer].as_mut_ptr().cast(),
@@ -101,7 +103,10 @@ impl Machine<'_> {
             }
             Step::Index { start, delta, output, .. } => {
                 for (point, (row, indices)) in points.iter().enumerate() {
-                    let flat = indices.iter().zip(&pass.inner).fold(*row - pass.rows.start, |flat, (index, length)| flat * length + index);
+                    let flat = indices
+                        .iter()
+                        .zip(&pass.inner)
+                        .fold(*row - pass.rows.start, |flat, (index, length)| flat * length + index);
                     let value = double(start) + flat as f64 * double(delta);
                     self.write(pass, *output, element(value), point, *row, indices);
                 }
@@ -155,7 +160,9 @@ fn call(kernel: &Loop, inputs: &[Element]) -> Element {
     let strides = vec![0; data.len()];
     let length = 1;
     // SAFETY: one element per operand.
-    let code = unsafe { (kernel.function)(kernel.context, data.as_ptr(), &raw const length, strides.as_ptr(), kernel.auxdata) };
+    let code = unsafe {
+        (kernel.function)(kernel.context, data.as_ptr(), &raw const length, strides.as_ptr(), kernel.auxdata)
+    };
     assert_eq!(code, 0);
     output
 }

@@ -209,7 +209,12 @@ fn arithmetic(random: &mut Random, pass: &mut Pass, mut operands: Vec<Arg>, step
             let condition = add_register(pass, 1);
             let chosen = add_register(pass, 8);
             let flags = 0;
-            pass.steps.push(Step::Apply { kernel: loops::less(), inputs: smallvec![a, b], outputs: smallvec![condition], flags });
+            pass.steps.push(Step::Apply {
+                kernel: loops::less(),
+                inputs: smallvec![a, b],
+                outputs: smallvec![condition],
+                flags,
+            });
             let inputs = smallvec![condition, b, a];
             pass.steps.push(Step::Apply { kernel: own::select(8), inputs, outputs: smallvec![chosen], flags });
             operands.push(chosen);
@@ -261,7 +266,12 @@ pub(crate) fn chain(random: &mut Random, long: bool) -> Case {
     let output = add_access(&mut pass, access);
     copy(&mut pass, result, output);
     let kernel = loops::add();
-    pass.steps.push(Step::Apply { kernel, inputs: smallvec![in_place, result], outputs: smallvec![in_place], flags: 0 });
+    pass.steps.push(Step::Apply {
+        kernel,
+        inputs: smallvec![in_place, result],
+        outputs: smallvec![in_place],
+        flags: 0,
+    });
     if builder.random.chance(30) && rows > 2 {
         pass.rows = 1..rows - 1;
     }
@@ -273,7 +283,9 @@ fn reducer(random: &mut Random) -> (Reducer, Seed) {
     let seed = if random.chance(50) { Seed::First } else { Seed::Value(element(random.double())) };
     match random.below(4) {
         0 => (Reducer::Fold(loops::maximum()), seed),
-        1 => (Reducer::ArgExtreme(if random.chance(50) { Extreme::Min } else { Extreme::Max }, Number::F64), Seed::First),
+        1 => {
+            (Reducer::ArgExtreme(if random.chance(50) { Extreme::Min } else { Extreme::Max }, Number::F64), Seed::First)
+        }
         _ => (Reducer::Pairwise(Float::F64), seed),
     }
 }
@@ -306,7 +318,14 @@ pub(crate) fn softmax(random: &mut Random, long: bool) -> Case {
     let access = builder.buffer(8, &kept_axes, false);
     let Arg::Access(output) = add_access(&mut first, access) else { unreachable!() };
     let seed = Seed::Value(element(0.0));
-    first.steps.push(Step::Reduce { reducer: Reducer::Pairwise(Float::F64), seed, input: slot, output, axes, flags: 0 });
+    first.steps.push(Step::Reduce {
+        reducer: Reducer::Pairwise(Float::F64),
+        seed,
+        input: slot,
+        output,
+        axes,
+        flags: 0,
+    });
 
     let mut second = builder.pass();
     let operands = vec![add_access(&mut second, value_slot), add_access(&mut second, reduced_slot)];

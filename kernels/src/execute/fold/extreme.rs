@@ -206,8 +206,12 @@ impl<T: Ordered> Best<T> {
         // SAFETY: the caller's.
         unsafe {
             match self.extreme {
-                Extreme::Min if input.stride == item => self.scan_dense(input, first, skipped, count, |new, best| new.is_less(best)),
-                Extreme::Max if input.stride == item => self.scan_dense(input, first, skipped, count, |new, best| best.is_less(new)),
+                Extreme::Min if input.stride == item => {
+                    self.scan_dense(input, first, skipped, count, |new, best| new.is_less(best))
+                }
+                Extreme::Max if input.stride == item => {
+                    self.scan_dense(input, first, skipped, count, |new, best| best.is_less(new))
+                }
                 Extreme::Min => self.scan(input, first, skipped, count, |new, best| new.is_less(best)),
                 Extreme::Max => self.scan(input, first, skipped, count, |new, best| best.is_less(new)),
             }

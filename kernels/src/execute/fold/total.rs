@@ -7,9 +7,9 @@
 
 use std::ffi::c_char;
 
-use super::{Elements, for_number};
 use super::extreme::{Best, Ordered};
 use super::rule::{LoopRows, RowRule, element_as, element_of};
+use super::{Elements, for_number};
 use crate::execute::LoopError;
 use crate::execute::plan::{Fold, Kernel, Rule};
 use crate::execute::walk::invoke;
@@ -60,7 +60,9 @@ pub(super) fn total_rule(fold: &Fold, first: usize, last: usize, elements: usize
         Rule::Pairwise(Float::F32) => Box::new(PairwiseTotal::new(seed, first, last, elements, 0.0_f32)),
         Rule::Pairwise(Float::F64) => Box::new(PairwiseTotal::new(seed, first, last, elements, 0.0_f64)),
         Rule::Pairwise(Float::C64) => Box::new(PairwiseTotal::new(seed, first, last, elements, Pair(0.0_f32, 0.0_f32))),
-        Rule::Pairwise(Float::C128) => Box::new(PairwiseTotal::new(seed, first, last, elements, Pair(0.0_f64, 0.0_f64))),
+        Rule::Pairwise(Float::C128) => {
+            Box::new(PairwiseTotal::new(seed, first, last, elements, Pair(0.0_f64, 0.0_f64)))
+        }
         Rule::Fold(kernel) => {
             let seed = if first == 0 { seed } else { Seed::First };
             Box::new(LoopTotal { rule: LoopRows::new(kernel.clone(), seed, fold.item_bytes), fed: 0 })
@@ -171,7 +173,11 @@ impl<T: Ordered> TotalRule for ExtremeTotal<T> {
     }
 
     fn into_part(self: Box<Self>) -> Part {
-        if self.fed == 0 { Part::Nothing } else { Part::Best(element_of(self.best.value()), self.first + self.best.index()) }
+        if self.fed == 0 {
+            Part::Nothing
+        } else {
+            Part::Best(element_of(self.best.value()), self.first + self.best.index())
+        }
     }
 }
 
