@@ -74,6 +74,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         crate::numpy_api::connect(&numpy)?;
         crate::ops::assign::register(&numpy)?;
         crate::ops::choose::register(&numpy)?;
+        crate::ops::join::register(&numpy)?;
         crate::ops::product::register(&numpy)?;
         crate::hook::install(&numpy, settings.min_chunk)?;
         let mapper = Mapper {

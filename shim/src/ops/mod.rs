@@ -3,6 +3,7 @@
 pub(crate) mod assign;
 pub(crate) mod choose;
 pub(crate) mod create;
+pub(crate) mod join;
 pub(crate) mod mask;
 pub(crate) mod product;
 pub(crate) mod random;
