@@ -11,6 +11,7 @@ mod index;
 mod join;
 mod nest;
 mod plan;
+mod registers;
 mod scratch;
 mod status;
 mod transfer;

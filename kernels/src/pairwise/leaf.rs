@@ -56,10 +56,11 @@ macro_rules! plain_leaf {
             let convert = $convert;
             if stride == size_of::<$value>().cast_signed() {
                 // SAFETY: the caller's.
-                return $body(count, $zero, |index| convert(unsafe { values.cast::<$value>().add(index).read() }));
+                let read = |index| convert(unsafe { values.cast::<$value>().add(index).read() });
+                return $body(count, $zero, read);
             }
-            // SAFETY: the caller's.
-            $body(count, $zero, |index| {
+            $body(count, $zero, |index: usize| {
+                // SAFETY: the caller's.
                 convert(unsafe { values.offset(stride * index.cast_signed()).cast::<$value>().read() })
             })
         }
