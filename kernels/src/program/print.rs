@@ -145,3 +145,70 @@ impl Display for Element {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::loops;
+
+    #[test]
+    fn a_program_reads_as_what_it_does() {
+        let access = |memory, row_stride, inner_stride| Access {
+            memory,
+            offset: 16,
+            row_stride,
+            inner_strides: smallvec![inner_stride],
+            item_bytes: 8,
+            aligned: true,
+        };
+        let pass = Pass {
+            rows: 1..9,
+            inner: smallvec![4],
+            accesses: vec![
+                access(Memory::Buffer(0), 32, 8),
+                access(Memory::Constant(0), 0, 0),
+                access(Memory::Slot(0), 8, 0),
+            ],
+            registers: vec![8],
+            steps: vec![
+                Step::Apply {
+                    kernel: loops::copy(8),
+                    inputs: smallvec![Arg::Access(0)],
+                    outputs: smallvec![Arg::Register(0)],
+                    flags: 0,
+                },
+                Step::Reduce {
+                    reducer: Reducer::Pairwise(crate::program::Float::F64),
+                    seed: Seed::First,
+                    input: Arg::Register(0),
+                    output: 2,
+                    axes: 1,
+                    flags: 0,
+                },
+            ],
+        };
+        let mut one = Element([0; 32]);
+        one.0[..8].copy_from_slice(&1.0_f64.to_le_bytes());
+        let program = Program {
+            rows: 10,
+            buffers: 1,
+            slots: vec![8],
+            constants: vec![one],
+            totals: Vec::new(),
+            flags: 1,
+            split: Split::Rows,
+            passes: vec![pass],
+        };
+        let expected = "\
+program 10 rows, 1 buffers, cut by rows
+  slot s0: 8 bytes a row
+  constant k0: 0x3ff0000000000000
+  pass rows 1..9 x 4
+    r0 = copy 8(b0[+16 by 32 8: 8])
+    s0[+16 by 8 0: 8] = pairwise F64 over 1 axes of r0 from the first
+";
+        assert_eq!(program.to_string(), expected);
+    }
+}
