@@ -10,6 +10,7 @@ mod blas;
 mod convert;
 mod dtypes;
 mod events;
+mod folds;
 mod frames;
 mod hook;
 mod host;

@@ -1,4 +1,5 @@
 //! Floating-point events reach the entry of the step that raised them, whatever was joined.
+#![expect(unsafe_code, reason = "runs programs on buffers of the test's own")]
 
 use legate_kernels::execute::{DIVIDE_BY_ZERO, Executable, FlagTable, INVALID, OVERFLOW, Scratch};
 use legate_kernels::loops;

@@ -1,0 +1,164 @@
+//! Reducing methods of the deferred array: `sum`, `prod`, `max`, `min`, `any`, `all`, `argmax`, `argmin`.
+//!
+//! Each reads its arguments as NumPy does and asks `ops::reduce` for a launch; what has none runs on the host with the same
+//! arguments, which also raises what there is to raise.
+#![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
+
+use legate_kernels::program::Extreme;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+
+use crate::array::DeferredArray;
+use crate::methods::{on_host, with_self};
+use crate::operators::Outcome;
+use crate::ops::reduce;
+use crate::state::{Shim, started};
+
+/// Reductions with NumPy's signature `(axis, dtype, out, keepdims, initial, where)`.
+macro_rules! reductions {
+    ($($name:ident $ufunc:literal;)*) => {
+        #[pymethods]
+        impl DeferredArray {
+            $(
+                #[pyo3(signature = (*args, **kwargs))]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    args: &Bound<'py, PyTuple>,
+                    kwargs: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    fold(slf, stringify!($name), $ufunc, args, kwargs)
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    sum "add";
+    prod "multiply";
+    max "maximum";
+    min "minimum";
+    any "logical_or";
+    all "logical_and";
+}
+
+/// The parameters of a reducing method: those with a dtype, and those without.
+fn parameters(name: &str) -> &'static [&'static str] {
+    match name {
+        "sum" | "prod" => &["axis", "dtype", "out", "keepdims", "initial", "where"],
+        "any" | "all" => &["axis", "out", "keepdims", "where"],
+        _ => &["axis", "out", "keepdims", "initial", "where"],
+    }
+}
+
+fn fold<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &'static str,
+    ufunc: &'static str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    let outcome = match request(shim, name, args, kwargs)? {
+        Some(request) => reduce::reduce(py, shim, &shim.host(py, ufunc)?, array, &request)?,
+        None => Outcome::Host { small: false },
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { .. } => on_host(shim, name, &with_self(array, args)?, kwargs),
+    }
+}
+
+/// Reads a reducing method's arguments; `None` when they hold what is not launched (or is wrong).
+fn request<'py>(
+    shim: &Shim,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<reduce::Request<'py>>> {
+    let py = args.py();
+    let names = parameters(name);
+    if args.len() > names.len() {
+        return Ok(None);
+    }
+    let mut given: Vec<(String, Bound<'py, PyAny>)> =
+        names.iter().zip(args.iter()).map(|(name, value)| ((*name).to_owned(), value)).collect();
+    if let Some(kwargs) = kwargs {
+        for (key, value) in kwargs.iter() {
+            let key: String = key.extract()?;
+            if given.iter().any(|(known, _)| *known == key) || !names.contains(&key.as_str()) {
+                return Ok(None);
+            }
+            given.push((key, value));
+        }
+    }
+    let mut request = reduce::Request::default();
+    for (key, value) in given {
+        let unsaid = value.is_none() || reduce::is_no_value(shim, py, &value)?;
+        match key.as_str() {
+            "axis" => request.axis = (!value.is_none()).then_some(value),
+            "dtype" => request.dtype = (!unsaid).then_some(value),
+            "out" if unsaid => {}
+            "keepdims" => request.keepdims = !unsaid && value.is_truthy()?,
+            "initial" if value.is_none() => return Ok(None),
+            "initial" => request.initial = (!unsaid).then_some(value),
+            "where" if unsaid || (value.is_exact_instance_of::<PyBool>() && value.is_truthy()?) => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(request))
+}
+
+fn arg_extreme<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &'static str,
+    extreme: Extreme,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    let mut axis = args.get_item(0).ok();
+    let mut keepdims = false;
+    let mut plain = args.len() <= 1;
+    for (key, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+        match key.cast::<PyString>()?.to_str()? {
+            "axis" if axis.is_none() => axis = Some(value),
+            "out" if value.is_none() => {}
+            "keepdims" => keepdims = !reduce::is_no_value(shim, py, &value)? && value.is_truthy()?,
+            _ => plain = false,
+        }
+    }
+    let axis = axis.filter(|axis| !axis.is_none());
+    let outcome = if plain {
+        reduce::arg_extreme(py, shim, array, extreme, axis.as_ref(), keepdims)?
+    } else {
+        Outcome::Host { small: false }
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { .. } => on_host(shim, name, &with_self(array, args)?, kwargs),
+    }
+}
+
+#[pymethods]
+impl DeferredArray {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argmax<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arg_extreme(slf, "argmax", Extreme::Max, args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argmin<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arg_extreme(slf, "argmin", Extreme::Min, args, kwargs)
+    }
+}
