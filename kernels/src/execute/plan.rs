@@ -211,10 +211,10 @@ impl Lowering<'_> {
         match step {
             Step::Apply { kernel, inputs, outputs, flags } => self.lower_call(kernel, inputs, outputs, *flags),
             Step::Index { number, start, delta, output } => {
-                let (output, store) = self.output(*output);
+                let (arg, (output, store)) = (*output, self.output(*output));
                 let walk = self.nest.walks.len() - 1;
                 self.operations.push(Operation::Index { number: *number, start: *start, delta: *delta, output, walk });
-                self.operations.extend(store);
+                self.store(arg, store);
             }
             Step::Reduce { reducer, seed, input, output, axes, flags } => {
                 let inner = self.pass.inner.len();
@@ -243,11 +243,11 @@ impl Lowering<'_> {
 
     fn lower_call(&mut self, kernel: &Loop, inputs: &[Arg], outputs: &[Arg], flags: usize) {
         let mut operands: SmallVec<[Operand; 4]> = inputs.iter().map(|input| self.input(*input, outputs)).collect();
-        let mut stores: SmallVec<[Operation; 2]> = smallvec![];
+        let mut stores: SmallVec<[Option<Transfer>; 2]> = smallvec![];
         for output in outputs {
             let (operand, store) = self.output(*output);
             operands.push(operand);
-            stores.extend(store);
+            stores.push(store);
         }
         self.operations.push(Operation::Call(Call {
             kernel: Kernel(kernel.clone()),
@@ -256,11 +256,18 @@ impl Lowering<'_> {
             strides: operands.iter().map(|operand| operand.stride).collect(),
             flags,
         }));
-        self.operations.extend(stores);
-        for output in outputs {
-            if let Arg::Access(access) = output {
-                self.written(*access);
-            }
+        for (output, store) in outputs.iter().zip(stores) {
+            self.store(*output, store);
+        }
+    }
+
+    /// An output is computed: moves it from its register to memory if it has one, from which later steps may read it.
+    fn store(&mut self, output: Arg, store: Option<Transfer>) {
+        let Arg::Access(access) = output else { return };
+        self.written(access);
+        if let Some(transfer) = store {
+            self.operations.push(Operation::Store(transfer));
+            self.loaded[access] = Some(transfer.storage - self.nest.walks.len());
         }
     }
 
@@ -308,11 +315,11 @@ impl Lowering<'_> {
             Arg::Register(_) => false,
             Arg::Access(output) => overlap_in_part(walk, &self.nest.walks[*output]),
         });
-        if let (Some(stride), false) = (self.direct_stride(walk), overlaps) {
-            return Operand { pointer: access, stride };
-        }
         if let Some(register) = self.loaded[access] {
             return self.register_operand(register);
+        }
+        if let (Some(stride), false) = (self.direct_stride(walk), overlaps) {
+            return Operand { pointer: access, stride };
         }
         let once = self.gathers && self.period(walk) <= PERIOD && !self.is_written(access);
         let register = self.registers.len();
@@ -329,7 +336,7 @@ impl Lowering<'_> {
     }
 
     /// The operand for writing `arg`, and the transfer that must follow.
-    fn output(&mut self, arg: Arg) -> (Operand, Option<Operation>) {
+    fn output(&mut self, arg: Arg) -> (Operand, Option<Transfer>) {
         let access = match arg {
             Arg::Register(register) => return (self.register_operand(register), None),
             Arg::Access(access) => access,
@@ -342,8 +349,7 @@ impl Lowering<'_> {
         let register = self.registers.len();
         self.registers.push(Register { item_bytes: walk.item_bytes, pinned: false });
         let operand = self.register_operand(register);
-        let store = Operation::Store(Transfer { walk: access, storage: operand.pointer, once: false, streams });
-        (operand, Some(store))
+        (operand, Some(Transfer { walk: access, storage: operand.pointer, once: false, streams }))
     }
 
     /// After how many elements of the nest this walk repeats.
@@ -391,9 +397,8 @@ fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallV
         .zip(&nest.walks)
         .map(|(access, walk)| {
             let elements = pass.rows.len() * nest.row_elements;
-            let is_dense = walk.strides.last() == Some(&walk.item_bytes.cast_signed());
-            !gathers
-                && is_dense
+            let stride = if gathers { walk.whole } else { walk.strides.last().copied() };
+            stride == Some(walk.item_bytes.cast_signed())
                 && walk.item_bytes.is_power_of_two()
                 && elements * walk.item_bytes >= STREAM_BYTES
                 && matches!(access.memory, Memory::Buffer(_))
