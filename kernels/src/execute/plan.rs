@@ -21,6 +21,9 @@ pub(super) const PERIOD: usize = 512;
 /// another program reads them.
 const STREAM_BYTES: usize = 64 << 20;
 
+/// Runs of fewer bytes are not: their first and last cache lines would be written in part.
+const STREAM_RUN: usize = 4 << 10;
+
 /// An index into the table of current addresses: first the walks, then the storages.
 pub(super) type Pointer = usize;
 
@@ -150,8 +153,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Lowers a pass of `program`, whose nest is given.
     pub(super) fn new(program: &Program, pass: &Pass, nest: Nest) -> Plan {
-        let innermost = nest.axes[nest.axes.len() - 1];
-        let gathers = nest.axes.len() > 1 && innermost.length < SHORT_RUN;
+        let gathers = gathers(pass, &nest);
         let mut lowering = Lowering {
             pass,
             nest: &nest,
@@ -321,7 +323,7 @@ impl Lowering<'_> {
         if let (Some(stride), false) = (self.direct_stride(walk), overlaps) {
             return Operand { pointer: access, stride };
         }
-        let once = self.gathers && self.period(walk) <= PERIOD && !self.is_written(access);
+        let once = self.gathers && period(self.nest, walk) <= PERIOD && !self.is_written(access);
         let register = self.registers.len();
         self.registers.push(Register { item_bytes: walk.item_bytes, pinned: once });
         self.loaded[access] = Some(register);
@@ -352,15 +354,6 @@ impl Lowering<'_> {
         (operand, Some(Transfer { walk: access, storage: operand.pointer, once: false, streams }))
     }
 
-    /// After how many elements of the nest this walk repeats.
-    fn period(&self, walk: &Walk) -> usize {
-        let outer = walk.strides.iter().position(|stride| *stride != 0).unwrap_or(walk.strides.len());
-        if outer == 0 {
-            return usize::MAX;
-        }
-        self.nest.axes[outer..].iter().map(|axis| axis.length).product()
-    }
-
     /// Whether any step of the pass writes the memory that this access reads.
     fn is_written(&self, access: usize) -> bool {
         let memory = self.pass.accesses[access].memory;
@@ -386,6 +379,36 @@ impl Lowering<'_> {
     }
 }
 
+/// Whether to run over the flattened nest: where innermost runs are short, or where it costs nothing because every operand is
+/// a single run or repeats after a few elements.
+fn gathers(pass: &Pass, nest: &Nest) -> bool {
+    let innermost = nest.axes[nest.axes.len() - 1];
+    if nest.axes.len() == 1 || innermost.by_rows {
+        return false;
+    }
+    let results: SmallVec<[usize; 4]> = pass
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Reduce { output, .. } => Some(*output),
+            Step::Apply { .. } | Step::Index { .. } | Step::Total { .. } | Step::Accumulate { .. } => None,
+        })
+        .collect();
+    let is_ready = |(index, walk): (usize, &Walk)| {
+        results.contains(&index) || walk.whole.is_some() || period(nest, walk) <= PERIOD
+    };
+    innermost.length < SHORT_RUN || (innermost.length <= PERIOD && nest.walks.iter().enumerate().all(is_ready))
+}
+
+/// After how many elements of the nest a walk repeats.
+fn period(nest: &Nest, walk: &Walk) -> usize {
+    let outer = walk.strides.iter().position(|stride| *stride != 0).unwrap_or(walk.strides.len());
+    if outer == 0 {
+        return usize::MAX;
+    }
+    nest.axes[outer..].iter().map(|axis| axis.length).product()
+}
+
 /// Which accesses of a pass are outputs that fill much more than the caches and that nothing in the program reads.
 fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallVec<[bool; 8]> {
     let reads_nothing_back = |buffer: Memory| {
@@ -398,7 +421,10 @@ fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallV
         .map(|(access, walk)| {
             let elements = pass.rows.len() * nest.row_elements;
             let stride = if gathers { walk.whole } else { walk.strides.last().copied() };
-            stride == Some(walk.item_bytes.cast_signed())
+            let innermost = nest.axes[nest.axes.len() - 1];
+            let is_long = gathers || innermost.by_rows || innermost.length * walk.item_bytes >= STREAM_RUN;
+            is_long
+                && stride == Some(walk.item_bytes.cast_signed())
                 && walk.item_bytes.is_power_of_two()
                 && elements * walk.item_bytes >= STREAM_BYTES
                 && matches!(access.memory, Memory::Buffer(_))
