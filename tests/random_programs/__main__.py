@@ -6,6 +6,7 @@ import time
 
 from tests.candidate import STAGES
 from tests.random_programs.campaign import campaign
+from tests.random_programs.known import reason
 from tests.random_programs.program import SCALES
 
 
@@ -38,8 +39,12 @@ def main():
     kinds = collections.Counter(failure.kind for failure in failures)
     for kind, count in kinds.most_common(40):
         print(f"{count:5} {kind}")
-    print(f"{options.count - len(failures)} of {options.count} programs alike, {time.monotonic() - began:.0f} s")
-    return 1 if failures else 0
+    known = collections.Counter(why for failure in failures if (why := reason(failure)))
+    for why, count in known.most_common():
+        print(f"{count:5} known: {why}")
+    alike = options.count - len(failures) + known.total()
+    print(f"{alike} of {options.count} programs alike ({known.total()} but for what is known), {time.monotonic() - began:.0f} s")
+    return 1 if alike < options.count else 0
 
 
 if __name__ == "__main__":

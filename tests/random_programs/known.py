@@ -1,0 +1,29 @@
+"""Differences that are known and not mended yet: which failing programs show them, and what is behind each.
+
+Promises: a row names one cause, by the text of the difference and, where that is not enough, of the program. The campaign counts and prints
+them apart; anything else fails the run. The table only shrinks.
+"""
+import re
+
+# (in the difference, in the failing statement or the whole program, reason)
+TABLE = [
+    (r"^strides", r"broadcast_(to|arrays)", "memory order of copies of an array with repeated axes: NumPy sorts by stride there, with 0 as the smallest"),
+    (r"raised TypeError: only 0-dimensional arrays .* not ValueError: setting an array element", r".",
+     "the exception's class when a larger deferred array is put into one element of a host array"),
+    (r"raised TypeError: (int|float)\(\) argument must be .* 'complex'", r"copyto", "the host's copyto of a complex scalar into a deferred array, unsafely"),
+    (r"Casting complex values to real discards", r"(reduce|where=)", "ComplexWarning of a reduction with dtype= or of a masked output"),
+    (r"warnings missing \[\], extra", r"where=", "floating-point events of elements that a mask leaves out"),
+    (r"np\.\w+\(-?0\.0\), not np\.\w+\(-?0\.0\)$", r"(min|max)", "the sign of a zero that is the extreme of zeros of both signs"),
+    (r"ndarray which is no \w+$", r"axis=None, keepdims=True", "a reduction of a 0-d array with keepdims gives an array, not a scalar"),
+    (r"elements? differ", r"\*\*=", "the last bit of a power whose operand and result lie interleaved: NumPy's loop then takes its scalar path"),
+]
+
+
+def reason(failure) -> str | None:
+    """Why the failure is known, or None."""
+    statements = failure.task.statements
+    last = statements[min(failure.statement, len(statements) - 1)] if statements else ""
+    for difference, program, why in TABLE:
+        if re.search(difference, failure.text) and (re.search(program, last) or re.search(program, "\n".join(statements))):
+            return why
+    return None
