@@ -74,7 +74,8 @@ unsafe fn load_batch<T: Copy>(target: *mut T, batch: &Batch, stride: isize) {
                     let from = batch.address.wrapping_offset(batch.line_stride * line.cast_signed());
                     let to = target.add(line * batch.run);
                     if dense && batch.run * size_of::<T>() >= 128 {
-                        ptr::copy_nonoverlapping(from.cast(), to, batch.run);
+                        // As bytes: a line need not be aligned for its type.
+                        ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), batch.run * size_of::<T>());
                         continue;
                     }
                     for index in 0..batch.run {
