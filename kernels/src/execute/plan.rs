@@ -1,8 +1,8 @@
-//! Lowering a pass: which operands go straight to the inner loops and which through registers, where registers live, and
-//! how many elements a block has.
+//! Lowering a pass: which operands go straight to the inner loops and which through registers, and what goes past the
+//! caches.
 //!
-//! Promises that no loop gets an operand that is unaligned or that overlaps another in part, and that registers whose
-//! lives overlap do not share storage. It does not touch memory (see `walk`).
+//! Promises that no loop gets an operand that is unaligned or that overlaps another in part. Where registers live and how
+//! many elements they hold is `registers`' decision. It does not touch memory (see `walk`).
 
 use smallvec::{SmallVec, smallvec};
 
