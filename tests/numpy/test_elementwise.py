@@ -23,7 +23,7 @@ np.sqrt(abs(a)) + np.exp(-a * a)
 ((a[:, None, :4] - a[None, :5, :4]) ** 2).sum(2)
 np.clip(a, -1, 1.5)
 np.round(a, 1)
--a.T + f.T
+a.T - f.T
 a + a.mean(1, keepdims=True)
 np.exp(a - a.max(1, keepdims=True)) / np.exp(a - a.max(1, keepdims=True)).sum(1, keepdims=True)
 np.nan_to_num(x)

@@ -9,6 +9,7 @@ use legate_kernels::program::{Element, Extreme, Float, Number, Reducer, Seed};
 use legate_runtime::view::Axes;
 use legate_runtime::{Operand, Privilege, Work};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
@@ -192,16 +193,23 @@ fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, i
     })
 }
 
+/// Whether a sum starts from -0 and not +0, a matter of NumPy's version: asked of it once.
+fn sums_start_negative(py: Python<'_>, shim: &Shim) -> PyResult<bool> {
+    static ANSWER: PyOnceLock<bool> = PyOnceLock::new();
+    ANSWER
+        .get_or_try_init(py, || {
+            let sum: f64 = shim.host(py, "add")?.getattr("reduce")?.call1((vec![-0.0f64],))?.extract()?;
+            Ok(sum.is_sign_negative())
+        })
+        .copied()
+}
+
 /// What a reduction starts from when nothing is said.
 fn default_seed(shim: &Shim, py: Python<'_>, rule: Rule, is_float: bool, native: Native) -> PyResult<Seed> {
     if rule != Rule::Sum || !is_float {
         return Ok(Seed::First);
     }
-    // Whether a sum starts from +0 or -0 is a matter of NumPy's version: asked of it.
-    let negative_zero = shim.host(py, "negative")?.call1((shim.host(py, "zeros")?.call1((1, "f8"))?,))?;
-    let sum = shim.host(py, "add")?.getattr("reduce")?.call1((negative_zero,))?;
-    let starts_negative = shim.host(py, "signbit")?.call1((sum,))?.is_truthy()?;
-    if !starts_negative {
+    if !sums_start_negative(py, shim)? {
         return Ok(Seed::Value(Element([0; 32])));
     }
     let descr = shim.dtypes.descr(py, native.letter);
