@@ -11,7 +11,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::group::{Buffer, Group, Member, Place, Split};
-use crate::launch::{Launch, Work};
+use crate::launch::{Launch, Privilege, Work};
 use crate::view::{View, ranges_overlap, uncovered};
 
 /// Longest group: past this, compiling costs more than another walk.
@@ -177,6 +177,9 @@ impl<T> Draft<T> {
             let field = &operand.field;
             if self.touches[&number].iter().any(|touch| touch.writes) {
                 return Err("it overwrites rows that other tiles of the group read");
+            }
+            if operand.privilege != Privilege::Write {
+                return Err("it keeps some of what it overwrites, and the group reads that elsewhere");
             }
             if field.is_pinned() || !field.is_owned() {
                 return Err("it overwrites what the group reads, and an exported pointer holds the memory");

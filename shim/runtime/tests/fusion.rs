@@ -10,10 +10,12 @@ use legate_runtime::view::{Axes, View};
 use legate_runtime::{Backend, Cut, Handle, Launch, Mapper, Operand, Parallel, Privilege, Runtime, Work};
 use smallvec::smallvec;
 
-/// `output = a * constant + b`, or the sum of `a` over the folded axes.
+/// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
 #[derive(Clone, Copy)]
 struct Step {
     constant: u64,
+    /// Whether what is there is added.
+    adds: bool,
 }
 
 struct Interpreter;
@@ -72,8 +74,8 @@ impl Kind {
                 let value = at(1).read().wrapping_mul(self.step.constant);
                 let value = if self.operands.len() > 2 { value.wrapping_add(at(2).read()) } else { value };
                 match self.work {
-                    Work::Map => at(0).write(value),
-                    Work::Fold { .. } | Work::Accumulate | Work::Total | Work::Whole => {
+                    Work::Map if !self.step.adds => at(0).write(value),
+                    Work::Map | Work::Fold { .. } | Work::Accumulate | Work::Total | Work::Whole => {
                         at(0).write(at(0).read().wrapping_add(value));
                     }
                 }
@@ -205,7 +207,7 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
         let written =
             |handle: &Handle, view: View| Operand { field: handle.field().clone(), view, privilege: Privilege::Write };
         let domain: Axes<usize> = shape.iter().copied().collect();
-        let step = Step { constant: 3 + numbers.below(5) as u64 };
+        let step = Step { constant: 3 + numbers.below(5) as u64, adds: false };
         let name: Arc<str> = "step".into();
         let operands = smallvec![written(&fresh, dense.clone()), read(&held[a], view_a), read(&held[b], view_b)];
         runtime.launch(name.clone(), Work::Map, domain.clone(), operands, step);
@@ -215,8 +217,13 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
             _ => {
                 let target = numbers.below(held.len());
                 let view = rectangle(&mut numbers, &shape);
-                let operands = smallvec![written(&held[target], view), read(&fresh, dense)];
-                runtime.launch(name, Work::Map, domain, operands, Step { constant: 1 });
+                let adds = numbers.below(3) == 0;
+                let mut output = written(&held[target], view);
+                if adds {
+                    output.privilege = Privilege::ReadWrite;
+                }
+                let operands = smallvec![output, read(&fresh, dense)];
+                runtime.launch(name, Work::Map, domain, operands, Step { constant: 1, adds });
             }
         }
         if held.len() > 6 {
@@ -273,7 +280,7 @@ fn launch(runtime: &Runtime<Interpreter>, domain: &[usize], output: (&Handle, Vi
         operands.push(Operand { field: handle.field().clone(), view: view.clone(), privilege: Privilege::Read });
     }
     let domain = domain.iter().copied().collect();
-    runtime.launch("step".into(), Work::Map, domain, operands, Step { constant: 1 });
+    runtime.launch("step".into(), Work::Map, domain, operands, Step { constant: 1, adds: false });
 }
 
 #[test]

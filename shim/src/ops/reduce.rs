@@ -354,7 +354,8 @@ impl Plan {
         if shim.settings.report {
             shim.report.lock().note(py, name, How::Native, 0, 0.0);
         }
-        finish(py, shim, result.array, shape.shape.len(), keepdims)
+        let picks_zero = native.kind == b'f' && matches!(name, "maximum" | "minimum" | "fmax" | "fmin");
+        finish(py, shim, result.array, shape.shape.len(), keepdims, picks_zero)
     }
 }
 
@@ -365,11 +366,16 @@ fn finish<'py>(
     result: Bound<'py, DeferredArray>,
     axes: usize,
     keepdims: bool,
+    picks_zero: bool,
 ) -> PyResult<Outcome<'py>> {
     if result.get().axes(py) > 0 {
         return Ok(Outcome::Done(result.into_any()));
     }
     let alias = result.get().alias(py, shim)?;
+    if picks_zero && alias.eq(0)? {
+        // Which of two zeros a largest or smallest one is depends on the order of the whole: NumPy's own.
+        return Ok(HOST);
+    }
     Ok(Outcome::Done(if keepdims {
         let kept: Axes<usize> = (0..axes).map(|_| 1).collect();
         alias.call_method1("reshape", (PyTuple::new(py, kept)?,))?.call_method0("copy")?
