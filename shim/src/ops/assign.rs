@@ -3,7 +3,7 @@
 //! Covered are whole copies that need no judgement of casting: `casting='unsafe'` (what `zeros_like` and its kin ask for),
 //! or equal dtypes. Masks and other casting rules go to the host.
 
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
@@ -26,7 +26,7 @@ fn copyto<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) 
     let shim = shim(py)?;
     let done = match copied(py, shim, args, kwargs) {
         // A Python number that the dtype cannot hold: the host decides what that means.
-        Err(error) if error.is_instance_of::<PyOverflowError>(py) => false,
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) || error.is_instance_of::<PyTypeError>(py) => false,
         other => other?,
     };
     if done {
