@@ -12,6 +12,7 @@ mod launch;
 mod mapper;
 pub mod partition;
 mod pool;
+pub mod transport;
 pub mod view;
 mod window;
 
