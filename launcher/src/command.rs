@@ -31,7 +31,7 @@ fn command() -> Command {
         let arg = Arg::new(flag.name).long(flag.name).help_heading(flag.group).help(help_of(flag));
         match flag.kind {
             Kind::Switch { .. } | Kind::Act => arg.action(ArgAction::SetTrue),
-            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => {
+            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_) => {
                 arg.value_name(flag.value_name).action(ArgAction::Set).value_parser(ValueParser::os_string())
             }
         }
@@ -74,7 +74,7 @@ pub(crate) fn flags_of(words: Vec<OsString>) -> Result<Vec<(&'static Flag, Optio
         .iter()
         .filter_map(|flag| match flag.kind {
             Kind::Switch { .. } | Kind::Act => matches.get_flag(flag.name).then_some((flag, None)),
-            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => {
+            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_) => {
                 matches.remove_one::<OsString>(flag.name).map(|value| (flag, Some(value)))
             }
         })

@@ -4,6 +4,7 @@
 //! parse (see `parse`), check values (see `value`) or decide which source wins (see `settings`). Options with one dash
 //! belong to Python and have their own table at the end, since they are only handed on.
 
+use crate::job::{LAUNCHERS, MPIS};
 use crate::value::Kind;
 
 /// One option of the command line.
@@ -27,6 +28,7 @@ pub(crate) struct Flag {
 
 const PROGRAM: &str = "What to run";
 const MACHINE: &str = "What to run it on";
+const RANKS: &str = "Several processes";
 const ARRAYS: &str = "How arrays are computed";
 const TELL: &str = "What to tell";
 
@@ -77,6 +79,51 @@ pub(crate) const FLAGS: &[Flag] = &[
         group: MACHINE,
         help: "Memory for arrays: 512M, 1.5G, 8GiB, 4GB; a plain number is MiB (in the variable: bytes)",
         variable: Some("LEGATE_SYSMEM"),
+    },
+    Flag {
+        name: "nodes",
+        value_name: "N",
+        kind: Kind::Count,
+        default: "1",
+        group: RANKS,
+        help: "Nodes to run on",
+        variable: Some("LEGATE_NODES"),
+    },
+    Flag {
+        name: "ranks-per-node",
+        value_name: "N",
+        kind: Kind::Count,
+        default: "1",
+        group: RANKS,
+        help: "Processes on each node; they divide its CPUs and memory, and every array",
+        variable: Some("LEGATE_RANKS_PER_NODE"),
+    },
+    Flag {
+        name: "launcher",
+        value_name: "NAME",
+        kind: Kind::Choice(LAUNCHERS),
+        default: "auto",
+        group: RANKS,
+        help: "What starts the ranks: auto, none (they are started already), mpirun or srun",
+        variable: Some("LEGATE_LAUNCHER"),
+    },
+    Flag {
+        name: "mpi",
+        value_name: "FAMILY",
+        kind: Kind::Choice(MPIS),
+        default: "auto",
+        group: RANKS,
+        help: "Whose mpirun: auto (the first found), openmpi or mpich",
+        variable: Some("LEGATE_MPI"),
+    },
+    Flag {
+        name: "rank-output",
+        value_name: "FOLDER",
+        kind: Kind::Path,
+        default: "nowhere",
+        group: RANKS,
+        help: "Where what ranks other than 0 print goes, as rank-N.out and rank-N.err",
+        variable: Some("LEGATE_RANK_OUTPUT"),
     },
     Flag {
         name: "min-cpu-chunk",

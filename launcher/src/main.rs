@@ -6,67 +6,100 @@
 
 mod command;
 mod elf;
+mod family;
 mod flags;
 mod info;
 mod interpreter;
+mod job;
 mod machine;
 mod parse;
+mod rank;
 mod requirements;
 mod settings;
 mod start;
+mod supervise;
 mod value;
 
 use std::convert::Infallible;
 use std::env;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use interpreter::Interpreter;
+use job::{Job, Shape};
 use machine::Machine;
 use parse::{Line, Program};
+use rank::Rank;
 use settings::Settings;
 use start::Start;
 
 /// Exit code for our own errors, as Python's for a bad command line.
 const REFUSED: u8 = 2;
 
+/// How a run ends that did not become the program.
+enum End {
+    /// The text that was asked for instead.
+    Text(String),
+    /// The exit code of the ranks that were started.
+    Code(u8),
+}
+
 fn main() -> ExitCode {
-    match run() {
-        Ok(text) => {
+    let rank = Rank::look(|name| env::var_os(name));
+    match run(rank.as_ref()) {
+        Ok(End::Text(text)) => {
             // A reader that closed the pipe has seen enough.
             let _ = io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
+        Ok(End::Code(code)) => ExitCode::from(code),
         Err(why) => {
-            eprintln!("legate: {why}");
+            // All ranks come here alike.
+            if rank.is_none_or(|rank| rank.number == 0) {
+                eprintln!("legate: {why}");
+            }
             ExitCode::from(REFUSED)
         }
     }
 }
 
-/// Starts the program and does not return, or gives the text that was asked for instead.
-fn run() -> Result<String, String> {
+/// Starts the program and does not return, or starts the ranks that do, or gives the text that was asked for instead.
+fn run(rank: Option<&Rank>) -> Result<End, String> {
     let line = parse::parse(env::args_os().skip(1))?;
     if line.has("help") {
-        return Ok(command::help());
+        return Ok(End::Text(command::help()));
     }
     if line.has("version") {
-        return Ok(format!("legate {}\n", env!("CARGO_PKG_VERSION")));
+        return Ok(End::Text(format!("legate {}\n", env!("CARGO_PKG_VERSION"))));
     }
     let machine = Machine::look();
     let settings = Settings::gather(&line, |name| env::var_os(name), &machine)?;
     let python = Interpreter::find(settings.given("python"))?;
     let way = python.way();
     if line.has("info") {
-        return Ok(info::text(&python, &way, &machine, &settings));
+        return Ok(End::Text(info::text(&python, &way, &machine, &settings)));
     }
     let verbose = settings.is_on("verbose");
     let why_alone = why_python_alone(&line);
+    let ranks = rank.map_or_else(|| Shape::asked(&settings).ranks(), |rank| rank.ranks);
     let mut start = Start { words: line.python, variables: Vec::new() };
+    if let Some(rank) = rank
+        && let Some(kept) = rank.close_off(settings.given("rank-output"))?
+    {
+        start.variables.push(("LEGATE_STDERR", kept.to_string().into()));
+    }
     if let Some(why) = why_alone {
+        if let Alone::KeptOut(letter) = why
+            && ranks > 1
+        {
+            return Err(format!(
+                "-{letter} keeps legate out, so that {ranks} ranks would be {ranks} copies of the program"
+            ));
+        }
         if verbose {
             eprintln!("legate: {} (found by {}), alone: {why}", python.path.display(), python.found);
         }
@@ -74,24 +107,52 @@ fn run() -> Result<String, String> {
         match never {}
     }
     requirements::check(&python)?;
+    let boot = requirements::boot_folder()?;
+    let package = boot.parent().unwrap_or(&boot);
+    if rank.is_none() && ranks > 1 {
+        let job = Job::plan(Shape::asked(&settings), &settings, &machine, package, env::args_os().skip(1))?;
+        if verbose {
+            eprintln!("legate: {job}");
+        }
+        return supervise::run(&job).map(End::Code);
+    }
     if verbose {
         eprintln!("legate: {} (found by {}), {way}", python.path.display(), python.found);
     }
     start.variables.extend(settings.variables().map(|(name, value)| (name, value.to_owned())));
-    start.variables.push(("PYTHONPATH", first_on_path(&requirements::boot_folder()?)));
+    if let Some(rank) = rank {
+        start.variables.extend(rank.variables(package, &settings, &machine)?);
+    }
+    start.variables.push(("PYTHONPATH", first_on_path(&boot)));
     let never: Infallible = start.go(&python, &way, verbose)?;
     match never {}
 }
 
+/// Why Python has the line without legate.
+enum Alone {
+    /// It will say what is wrong with the script.
+    Unreadable(String),
+    /// One of its options keeps legate out.
+    KeptOut(char),
+}
+
+impl fmt::Display for Alone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alone::Unreadable(why) => out.write_str(why),
+            Alone::KeptOut(letter) => write!(out, "-{letter} keeps legate out"),
+        }
+    }
+}
+
 /// Why Python should have the line without legate, if it should.
-fn why_python_alone(line: &Line) -> Option<String> {
+fn why_python_alone(line: &Line) -> Option<Alone> {
     if let Some(Program::Script(path)) = &line.program
         && let Err(error) = File::open(path)
     {
-        return Some(format!("{}: {error}", path.display()));
+        return Some(Alone::Unreadable(format!("{}: {error}", path.display())));
     }
-    let keeps_out = ['E', 'I', 'S'].into_iter().find(|letter| line.letters.contains(letter))?;
-    Some(format!("-{keeps_out} keeps legate out"))
+    ['E', 'I', 'S'].into_iter().find(|letter| line.letters.contains(letter)).map(Alone::KeptOut)
 }
 
 /// PYTHONPATH with the folder before what it holds already.

@@ -103,7 +103,7 @@ fn take_long(
             line.program = Some(Program::Module(module));
         }
         Some(Kind::Switch { .. } | Kind::Act) | None => long.push(word),
-        Some(Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers) => {
+        Some(Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_)) => {
             let mut whole = OsString::from(format!("--{name}="));
             whole.push(value_of(value)?);
             long.push(whole);

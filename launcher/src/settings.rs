@@ -93,7 +93,14 @@ impl Settings {
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.iter().any(|setting| match setting.flag.kind {
             Kind::Switch { on, .. } => setting.flag.name == name && setting.value.as_deref() == Some(OsStr::new(on)),
-            Kind::Act | Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers => false,
+            Kind::Act
+            | Kind::Program
+            | Kind::Path
+            | Kind::Count
+            | Kind::Cpus
+            | Kind::Memory
+            | Kind::Callers
+            | Kind::Choice(_) => false,
         })
     }
 

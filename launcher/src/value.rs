@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Memory,
     /// `user`, `all`, `none`, or module prefixes.
     Callers,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 /// Where a value was written: a plain `sysmem` is MiB on a command line and bytes in the variable, which is also how
@@ -72,6 +74,8 @@ impl Kind {
                 }
                 Ok(asked.to_string().into())
             }
+            Kind::Choice(words) if words.contains(&&*shown) => Ok(text.to_owned()),
+            Kind::Choice(words) => Err(format!("'{shown}' is none of {}", words.join(", "))),
             Kind::Callers => {
                 let is_name = |name: &str| {
                     !name.is_empty()

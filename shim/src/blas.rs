@@ -3,34 +3,52 @@
 //! After each call OpenBLAS's threads spin for about a tenth of a second in case another one follows. On the cores that our
 //! workers need, that costs more than it saves (logistic regression, 2 cores: 2.06 s of CPU with it, 1.36 s without). The
 //! time is read from the environment once, when the library is loaded; it is set just before, and taken back after, so
-//! that neither the program nor its children see it.
+//! that neither the program nor its children see it. One of several shards on a node keeps to its share of the CPUs in the same
+//! way.
 #![expect(unsafe_code, reason = "sets an environment variable for a C library")]
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{CStr, CString};
+use std::sync::Mutex;
 
 /// OpenBLAS's variable: the logarithm of the number of clock ticks that idle threads spin.
 const SPIN_TIME: &CStr = c"OPENBLAS_THREAD_TIMEOUT";
 /// About a microsecond; the smallest value that OpenBLAS takes is 4.
-const SHORT: &CStr = c"12";
+const SHORT: &str = "12";
+/// OpenBLAS's variable: its number of threads.
+const THREADS: &CStr = c"OPENBLAS_NUM_THREADS";
+/// Variables with which the user says how many threads libraries should use.
+const SAID: [&str; 3] = ["OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"];
 
-/// Whether the variable is ours.
-static SET: AtomicBool = AtomicBool::new(false);
+/// The variables that are ours.
+static SET: Mutex<Vec<&CStr>> = Mutex::new(Vec::new());
 
-/// Before NumPy is loaded: asks for short spins, unless the user said something.
-pub(crate) fn ask_for_short_spins() {
+/// Before NumPy is loaded: asks for short spins and, among several shards, for this one's share of the CPUs; unless the user said
+/// something.
+pub(crate) fn prepare_environment() {
+    set(SPIN_TIME, SHORT);
+    let said = |name: &str| std::env::var_os(name).is_some();
+    if said("LEGATE_SHARDS")
+        && !SAID.into_iter().any(said)
+        && let Ok(cpus) = std::env::var("LEGATE_CPUS")
+    {
+        set(THREADS, &cpus);
+    }
+}
+
+fn set(name: &'static CStr, value: &str) {
+    let (Ok(value), Ok(mut ours)) = (CString::new(value), SET.lock()) else { return };
     // SAFETY: called while the module is imported, under the GIL, by the thread that will load NumPy; no thread of ours runs.
     unsafe {
-        if libc::getenv(SPIN_TIME.as_ptr()).is_null() && libc::setenv(SPIN_TIME.as_ptr(), SHORT.as_ptr(), 0) == 0 {
-            SET.store(true, Ordering::Relaxed);
+        if libc::getenv(name.as_ptr()).is_null() && libc::setenv(name.as_ptr(), value.as_ptr(), 0) == 0 {
+            ours.push(name);
         }
     }
 }
 
 /// After NumPy is loaded: leaves the environment as it was.
 pub(crate) fn restore_environment() {
-    if SET.swap(false, Ordering::Relaxed) {
+    for name in SET.lock().map(|mut ours| std::mem::take(&mut *ours)).unwrap_or_default() {
         // SAFETY: called under the GIL before the runtime's threads start.
-        unsafe { libc::unsetenv(SPIN_TIME.as_ptr()) };
+        unsafe { libc::unsetenv(name.as_ptr()) };
     }
 }

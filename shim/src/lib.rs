@@ -26,6 +26,7 @@ mod ops;
 mod report;
 mod resident;
 mod settings;
+mod shards;
 mod state;
 mod storage;
 mod task;

@@ -197,7 +197,7 @@ fn set_metaclass(metaclass: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    crate::blas::ask_for_short_spins();
+    crate::blas::prepare_environment();
     module.add_class::<DeferredArray>()?;
     module.add_class::<Storage>()?;
     module.add_class::<Export>()?;
@@ -228,6 +228,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(function)?;
     }
     crate::ops::random::register(module)?;
+    crate::shards::register(module)?;
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;

@@ -3,7 +3,19 @@
 //! A transport carries bytes between shards and knows nothing of what they mean. Every exchange is part of the same program
 //! on every shard: who sends what to whom is computed by both ends, so no message carries a header and none is unexpected.
 //! Promises: messages between two shards on one channel arrive in the order sent; a wait never blocks inside a
-//! communication library (it polls with back-off), and ends with an error when the job is being stopped.
+//! communication library (it polls with back-off); when the job is being stopped it ends with an error, or never, since the
+//! process does.
+
+mod backoff;
+pub mod collective;
+mod plugin;
+mod stop;
+pub mod table;
+mod threads;
+
+pub use plugin::Plugin;
+pub use stop::Stop;
+pub use threads::Threads;
 
 /// Independent streams of messages between the same two shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,8 +24,6 @@ pub enum Channel {
     Data,
     /// What the shards agree on (values of clocks, outcomes of outside effects), from the program's main thread.
     Agreement,
-    /// Heartbeats, digests and orders to stop, from a thread of their own.
-    Watch,
 }
 
 /// Bytes for another shard.
@@ -51,13 +61,24 @@ pub trait Transport: std::marker::Send + Sync {
     fn shard(&self) -> usize;
     /// Number of shards.
     fn shards(&self) -> usize;
+    /// Sends and receives on a channel; returns when all of it is done. One thread at a time on each channel. `look` is called
+    /// every now and then while this waits.
+    fn exchange_while(
+        &self,
+        channel: Channel,
+        sends: &[Send<'_>],
+        receives: &mut [Receive<'_>],
+        look: &mut dyn FnMut(),
+    ) -> Result<(), TransportError>;
     /// Sends and receives on a channel; returns when all of it is done.
     fn exchange(
         &self,
         channel: Channel,
         sends: &[Send<'_>],
         receives: &mut [Receive<'_>],
-    ) -> Result<(), TransportError>;
+    ) -> Result<(), TransportError> {
+        self.exchange_while(channel, sends, receives, &mut || ())
+    }
 }
 
 /// The transport of a program with one shard.
@@ -73,11 +94,12 @@ impl Transport for Alone {
         1
     }
 
-    fn exchange(
+    fn exchange_while(
         &self,
         _channel: Channel,
         _sends: &[Send<'_>],
         _receives: &mut [Receive<'_>],
+        _look: &mut dyn FnMut(),
     ) -> Result<(), TransportError> {
         Ok(())
     }

@@ -1,0 +1,223 @@
+#![expect(unsafe_code, reason = "asks for CPU masks, and points standard streams elsewhere")]
+//! This process as one of the ranks of a job: who says so, its share of the node, its streams.
+//!
+//! Promises that ranks which were started without an MPI are refused instead of running as independent copies, and that only rank
+//! 0 reads standard input and is seen. Does not talk to other ranks: `legate._core` does, through the plugin named here.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+use crate::family::Family;
+use crate::machine::Machine;
+use crate::settings::Settings;
+
+/// Who started ranks: the variables that tell, in the order in which they are looked at.
+struct Starter {
+    /// Number of ranks.
+    size: &'static str,
+    /// This rank's number.
+    rank: &'static str,
+    /// Number of ranks on this node: a number, or Slurm's list for all nodes.
+    local: &'static [&'static str],
+    /// A further variable that must be there.
+    mark: Option<&'static str>,
+    /// Key of the family that serves these ranks; none where nothing does.
+    family: Option<&'static str>,
+}
+
+const STARTERS: &[Starter] = &[
+    Starter {
+        size: "OMPI_COMM_WORLD_SIZE",
+        rank: "OMPI_COMM_WORLD_RANK",
+        local: &["OMPI_COMM_WORLD_LOCAL_SIZE"],
+        mark: None,
+        family: Some("openmpi"),
+    },
+    Starter {
+        size: "SLURM_STEP_NUM_TASKS",
+        rank: "SLURM_PROCID",
+        local: &["SLURM_STEP_TASKS_PER_NODE"],
+        mark: Some("PMIX_RANK"),
+        family: Some("openmpi"),
+    },
+    Starter {
+        size: "PMI_SIZE",
+        rank: "PMI_RANK",
+        local: &["MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"],
+        mark: None,
+        family: Some("mpich"),
+    },
+    Starter { size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID", local: &[], mark: None, family: None },
+];
+
+/// One of several ranks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rank {
+    /// Its number.
+    pub(crate) number: usize,
+    /// Number of ranks.
+    pub(crate) ranks: usize,
+    /// Number of ranks on this node.
+    local: usize,
+    /// The family that serves them; none where nothing does.
+    family: Option<&'static Family>,
+}
+
+impl Rank {
+    /// Whether this process is one of several ranks, by the environment.
+    pub(crate) fn look(variable: impl Fn(&str) -> Option<OsString>) -> Option<Rank> {
+        let number = |name: &str| variable(name)?.to_str()?.parse::<usize>().ok();
+        let starter = STARTERS
+            .iter()
+            .find(|row| number(row.size).is_some() && row.mark.is_none_or(|mark| variable(mark).is_some()))?;
+        let ranks = number(starter.size).filter(|&ranks| ranks > 1)?;
+        let local = starter.local.iter().find_map(|name| most_per_node(variable(name)?.to_str()?));
+        let family = starter.family.and_then(Family::find);
+        Some(Rank { number: number(starter.rank)?, ranks, local: local.unwrap_or(ranks), family })
+    }
+
+    /// What Python's side must know, as variables; the reason when these ranks cannot work together.
+    pub(crate) fn variables(
+        &self,
+        package: &Path,
+        settings: &Settings,
+        machine: &Machine,
+    ) -> Result<Vec<(&'static str, OsString)>, String> {
+        let ranks = self.ranks;
+        let Some(family) = self.family else {
+            return Err(format!(
+                "srun started {ranks} ranks without an MPI, so they cannot see each other: use srun --mpi=pmix or --mpi=pmi2"
+            ));
+        };
+        let plugin = family.plugin(package);
+        if !plugin.is_file() {
+            return Err(format!(
+                "{} started {ranks} ranks, but {} is not there: scripts/setup builds it where its mpicc is found",
+                family.name,
+                plugin.display()
+            ));
+        }
+        let mut variables = vec![
+            ("LEGATE_SHARD", self.number.to_string().into()),
+            ("LEGATE_SHARDS", ranks.to_string().into()),
+            ("LEGATE_PLUGIN", plugin.into()),
+        ];
+        // Variables that the program is not to see.
+        let mut hidden = env::var_os("LEGATE_HIDE").unwrap_or_default();
+        let mut give = |name: &'static str, value: String| {
+            variables.push((name, value.into()));
+            hidden.push(format!(" {name}"));
+        };
+        if settings.given("cpus").is_none() {
+            give("LEGATE_CPUS", self.cpus(machine).to_string());
+        }
+        if let (None, Some(memory)) = (settings.given("sysmem"), machine.memory_bytes) {
+            give("LEGATE_SYSMEM", (memory / self.local as u64).to_string());
+        }
+        // One seed for all: sets and dictionaries keyed by texts have one order on every rank.
+        if env::var_os("PYTHONHASHSEED").is_none_or(|seed| seed.is_empty() || seed == "random") {
+            give("PYTHONHASHSEED", "1".to_owned());
+        }
+        variables.push(("LEGATE_HIDE", hidden));
+        Ok(variables)
+    }
+
+    /// CPUs for this rank: those that it was bound to, or its share of the node's.
+    fn cpus(&self, machine: &Machine) -> usize {
+        let parent = std::os::unix::process::parent_id();
+        match (cpus_of(0), cpus_of(parent)) {
+            (Some(own), Some(parents)) if own < parents => machine.cpus,
+            _ => (machine.cpus / self.local).max(1),
+        }
+    }
+
+    /// Closes this rank off unless it is rank 0: its input is empty, its output goes nowhere or into a file in `folder`. What it
+    /// must still say (a traceback that no other rank has) goes to the stream whose number is left in LEGATE_STDERR.
+    pub(crate) fn close_off(&self, folder: Option<&OsStr>) -> Result<Option<RawFd>, String> {
+        if self.number == 0 {
+            return Ok(None);
+        }
+        let refused = |error: io::Error| format!("rank {}: its streams: {error}", self.number);
+        // SAFETY: numbers of streams; the copy stays open until the process ends.
+        let kept = unsafe { libc::fcntl(2, libc::F_DUPFD, 100) };
+        point(0, &File::open("/dev/null").map_err(refused)?).map_err(refused)?;
+        for (stream, ending) in [(1, "out"), (2, "err")] {
+            let file = match folder {
+                Some(folder) => {
+                    fs::create_dir_all(folder).map_err(refused)?;
+                    File::create(Path::new(folder).join(format!("rank-{}.{ending}", self.number)))
+                }
+                None => OpenOptions::new().write(true).open("/dev/null"),
+            };
+            point(stream, &file.map_err(refused)?).map_err(refused)?;
+        }
+        Ok(Some(kept))
+    }
+}
+
+/// Makes a standard stream lead to a file.
+fn point(stream: RawFd, file: &File) -> io::Result<()> {
+    // SAFETY: both are open streams of this process.
+    if unsafe { libc::dup2(file.as_raw_fd(), stream) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Number of CPUs in a process's mask; 0 means this process.
+fn cpus_of(process: u32) -> Option<usize> {
+    let mut mask = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: a mask of the size given; it is read where the call has filled it in.
+    unsafe {
+        let size = size_of::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(process as libc::pid_t, size, mask.as_mut_ptr()) != 0 {
+            return None;
+        }
+        Some(libc::CPU_COUNT(&mask.assume_init()) as usize)
+    }
+}
+
+/// The largest number in `4`, or in Slurm's `4(x2),3`.
+fn most_per_node(text: &str) -> Option<usize> {
+    text.split(',').filter_map(|part| part.split('(').next()?.trim().parse().ok()).max().filter(|&most| most > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rank, most_per_node};
+    use std::ffi::OsString;
+
+    fn look(variables: &[(&str, &str)]) -> Option<(usize, usize, usize, Option<&'static str>)> {
+        let rank = Rank::look(|name| variables.iter().find(|row| row.0 == name).map(|row| OsString::from(row.1)))?;
+        Some((rank.number, rank.ranks, rank.local, rank.family.map(|family| family.key)))
+    }
+
+    #[test]
+    fn ranks_are_recognised_by_who_started_them() {
+        let slurm = [("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_PROCID", "3"), ("SLURM_STEP_TASKS_PER_NODE", "2(x2)")];
+        let with = |more: &[(&'static str, &'static str)]| look(&[&slurm[..], more].concat());
+        assert_eq!(
+            look(&[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "2")]),
+            Some((2, 4, 2, Some("openmpi")))
+        );
+        assert_eq!(
+            look(&[("PMI_SIZE", "3"), ("PMI_RANK", "0"), ("MPI_LOCALNRANKS", "3")]),
+            Some((0, 3, 3, Some("mpich")))
+        );
+        assert_eq!(with(&[("PMIX_RANK", "3")]), Some((3, 4, 2, Some("openmpi"))));
+        assert_eq!(with(&[("PMI_SIZE", "4"), ("PMI_RANK", "3")]), Some((3, 4, 2, Some("mpich"))));
+        assert_eq!(with(&[]), Some((3, 4, 4, None)));
+        assert_eq!(look(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "0")]), None);
+        assert_eq!(look(&[("OMPI_COMM_WORLD_SIZE", "1"), ("OMPI_COMM_WORLD_RANK", "0")]), None);
+        assert_eq!(look(&[]), None);
+    }
+
+    #[test]
+    fn ranks_of_a_node() {
+        for (text, expected) in [("4", Some(4)), ("2(x2)", Some(2)), ("2(x2),3", Some(3)), ("", None), ("0", None)] {
+            assert_eq!(most_per_node(text), expected, "{text}");
+        }
+    }
+}
