@@ -7,14 +7,17 @@
 //!
 //! This file holds the object and its attributes. Operators are in `operators`, indexing in `index`, methods in `methods`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use legate_runtime::view::Axes;
-use parking_lot::Mutex;
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use crate::kept::Kept;
 use crate::numpy_api::{self, Geometry, flag};
-use crate::state::{Shim, started};
+use crate::resident;
+use crate::state::{self, Shim, started};
 use crate::storage::{self, Root, Storage};
 
 /// First address of every phantom: user space that no mapping reaches (below it are heaps, above it libraries).
@@ -22,20 +25,20 @@ pub(crate) const PHANTOM: usize = 0x1000_0000_0000;
 /// Length of the stretch of addresses that phantoms lie in: more than any field.
 pub(crate) const PHANTOM_BYTES: usize = 0x1000_0000_0000;
 
-/// What may change under a name that the user holds (`a.shape = ...`, `a.resize(...)`).
-struct Inner {
-    phantom: Py<PyAny>,
-    storage: Py<Storage>,
-    base: Option<Py<PyAny>>,
-    alias: Option<(usize, Py<PyAny>)>,
-    /// An alias whose address was told to someone who holds only this object.
-    lent: Option<Py<PyAny>>,
-}
-
 /// An array whose values may not be there yet.
+///
+/// All of it may change under a name that the user holds (`a.shape = ...`, `a.resize(...)`).
 #[pyclass(frozen, weakref, name = "ndarray", module = "numpy")]
 pub(crate) struct DeferredArray {
-    inner: Mutex<Inner>,
+    pub(crate) storage: Kept<Storage>,
+    /// NumPy's account of the view: made when it is first asked for, if there is an alias to tell it.
+    pub(crate) phantom: Kept<PyAny>,
+    base: Kept<PyAny>,
+    /// A host array over the field's memory, which began at `origin` then.
+    pub(crate) alias: Kept<PyAny>,
+    pub(crate) origin: AtomicUsize,
+    /// An alias whose address was told to someone who holds only this object.
+    lent: Kept<PyAny>,
 }
 
 /// A copy of a phantom's numbers, with the offset into the field.
@@ -78,8 +81,29 @@ impl DeferredArray {
         base: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, DeferredArray>> {
         let py = phantom.py();
-        let inner = Inner { phantom: phantom.unbind(), storage, base, alias: None, lent: None };
-        Bound::new(py, DeferredArray { inner: Mutex::new(inner) })
+        let array = DeferredArray {
+            storage: Kept::new(Some(storage)),
+            phantom: Kept::new(Some(phantom.unbind())),
+            base: Kept::new(base),
+            alias: Kept::new(None),
+            origin: AtomicUsize::new(0),
+            lent: Kept::new(None),
+        };
+        Bound::new(py, array)
+    }
+
+    /// The view of this array that `made`, a view of its alias that NumPy made, stands for.
+    pub(crate) fn view_through<'py>(slf: &Bound<'py, Self>, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let py = slf.py();
+        let array = DeferredArray {
+            storage: Kept::new(Some(slf.get().storage(py))),
+            phantom: Kept::new(None),
+            base: Kept::new(Some(DeferredArray::root_of(slf))),
+            alias: Kept::new(Some(made.unbind())),
+            origin: AtomicUsize::new(slf.get().origin.load(Ordering::Relaxed)),
+            lent: Kept::new(None),
+        };
+        Bound::new(py, array)
     }
 
     /// A deferred array over a phantom; its storage is found from its bases.
@@ -95,41 +119,60 @@ impl DeferredArray {
 
     /// The phantom.
     pub(crate) fn phantom<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.inner.lock().phantom.bind(py).clone()
+        if let Some(phantom) = self.phantom.get(py) {
+            return phantom;
+        }
+        let (alias, origin) = self.told(py);
+        let storage = self.storage(py).into_bound(py);
+        let phantom = storage::phantom_of(&alias, origin, &storage).expect("a view that NumPy made can be made again");
+        self.phantom.replace(py, Some(phantom.clone()));
+        phantom
+    }
+
+    /// An array object that tells the geometry, and the address at which the field begins for it.
+    #[inline]
+    fn told<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, usize) {
+        match self.phantom.get(py) {
+            Some(phantom) => (phantom, PHANTOM),
+            None => {
+                let alias = self.alias.get(py).expect("an array has a phantom or an alias");
+                (alias, self.origin.load(Ordering::Relaxed))
+            }
+        }
     }
 
     /// The hold on the field.
+    #[inline]
     pub(crate) fn storage(&self, py: Python<'_>) -> Py<Storage> {
-        self.inner.lock().storage.clone_ref(py)
+        self.storage.get(py).expect("an array has a storage").unbind()
     }
 
-    /// The phantom's numbers.
+    /// The view's numbers.
     pub(crate) fn describe(&self, py: Python<'_>) -> Shape {
-        let inner = self.inner.lock();
-        let phantom = inner.phantom.bind(py);
-        let Geometry { data, shape, strides, flags } = numpy_api::geometry(phantom);
+        let (array, origin) = self.told(py);
+        let Geometry { data, shape, strides, flags } = numpy_api::geometry(&array);
         Shape {
-            offset: (data - PHANTOM) as isize,
+            offset: (data - origin) as isize,
             shape: shape.iter().map(|length| *length as usize).collect(),
             strides: strides.iter().copied().collect(),
             flags,
-            descr: numpy_api::descr_address(phantom),
+            descr: numpy_api::descr_address(&array),
         }
     }
 
     /// Number of elements.
     pub(crate) fn count(&self, py: Python<'_>) -> usize {
-        numpy_api::geometry(self.inner.lock().phantom.bind(py)).size()
+        numpy_api::geometry(&self.told(py).0).size()
     }
 
     /// Number of axes.
     pub(crate) fn axes(&self, py: Python<'_>) -> usize {
-        numpy_api::geometry(self.inner.lock().phantom.bind(py)).shape.len()
+        numpy_api::geometry(&self.told(py).0).shape.len()
     }
 
     /// The array's dtype object.
     pub(crate) fn descr<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        numpy_api::descr(self.inner.lock().phantom.bind(py))
+        numpy_api::descr(&self.told(py).0)
     }
 
     /// A view of this array, from what NumPy made of its phantom. What is no view of the phantom (a copy that NumPy made
@@ -151,8 +194,7 @@ impl DeferredArray {
 
     /// What views of this array name as their base: the array itself, or its own base.
     pub(crate) fn root_of(slf: &Bound<'_, Self>) -> Py<PyAny> {
-        let base = slf.get().inner.lock().base.as_ref().map(|base| base.clone_ref(slf.py()));
-        base.unwrap_or_else(|| slf.clone().into_any().unbind())
+        slf.get().base.get(slf.py()).unwrap_or_else(|| slf.clone().into_any()).unbind()
     }
 
     /// A pinned host alias: real memory that others may keep.
@@ -168,55 +210,44 @@ impl DeferredArray {
             return Err(PyAttributeError::new_err(protocol));
         }
         let alias = slf.get().export(py)?;
-        slf.get().inner.lock().lent = Some(alias.clone().unbind());
+        slf.get().lent.replace(py, Some(alias.clone()));
         alias.getattr(protocol)
     }
 
     /// A host alias for use at this line only; kept for the next time, as long as the memory stays where it is.
     pub(crate) fn alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Bound<'py, PyAny>> {
-        let (phantom, storage, known) = {
-            let inner = self.inner.lock();
-            let known = inner.alias.as_ref().map(|(address, alias)| (*address, alias.clone_ref(py)));
-            (inner.phantom.clone_ref(py), inner.storage.clone_ref(py), known)
-        };
+        let storage = self.storage(py);
         let field = storage.get().field();
-        if let Some((address, alias)) = known {
+        if self.alias.get(py).is_some() {
             shim.wait(py, field.last_touch())?;
-            if field.address() == Some(address) {
-                return Ok(alias.into_bound(py));
+            if let Some(alias) = resident::alias_of(py, self) {
+                return Ok(alias);
             }
         }
-        let alias = storage::alias(py, shim, phantom.bind(py), &storage, false)?;
-        let address = field.address().unwrap_or(0);
-        self.inner.lock().alias = Some((address, alias.clone().unbind()));
+        let phantom = self.phantom(py);
+        let alias = storage::alias(py, shim, &phantom, &storage, false)?;
+        self.alias.replace(py, Some(alias.clone()));
+        self.origin.store(field.address().unwrap_or(0), Ordering::Relaxed);
         Ok(alias)
     }
 
-    /// The alias for use at this line, if the program has waited for all that was issued on the field.
+    /// The alias for use at this line, if the program has waited for all that was issued on the field, and there is memory.
     pub(crate) fn resident_alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Option<Bound<'py, PyAny>>> {
-        {
-            let inner = self.inner.lock();
-            let field = inner.storage.get().field();
-            if !shim.is_synced(field.last_touch()) {
-                return Ok(None);
-            }
-            if let Some((address, alias)) = &inner.alias
-                && field.current_address() == *address
-            {
-                return Ok(Some(alias.bind(py).clone()));
-            }
+        let storage = self.storage(py);
+        let field = storage.get().field();
+        if !state::is_synced(field.last_touch()) || field.current_address() == 0 {
+            return Ok(None);
         }
         self.alias(py, shim).map(Some)
     }
 
     /// Puts another phantom in the place of this one (`a.resize(...)`), or notes that the phantom was changed.
-    pub(crate) fn renew(&self, phantom: Option<(Bound<'_, PyAny>, Py<Storage>)>) {
-        let mut inner = self.inner.lock();
-        inner.alias = None;
+    pub(crate) fn renew<'py>(&self, py: Python<'py>, phantom: Option<(Bound<'py, PyAny>, Bound<'py, Storage>)>) {
+        self.alias.replace(py, None);
         if let Some((phantom, storage)) = phantom {
-            inner.phantom = phantom.unbind();
-            inner.storage = storage;
-            inner.base = None;
+            self.phantom.replace(py, Some(phantom));
+            self.storage.replace(py, Some(storage));
+            self.base.replace(py, None);
         }
     }
 }
@@ -268,7 +299,7 @@ impl DeferredArray {
             return Err(error);
         }
         phantom.setattr("shape", shape)?;
-        slf.get().renew(None);
+        slf.get().renew(py, None);
         Ok(())
     }
 
@@ -279,8 +310,9 @@ impl DeferredArray {
 
     #[setter]
     fn set_strides(slf: &Bound<'_, Self>, strides: &Bound<'_, PyAny>) -> PyResult<()> {
-        slf.get().phantom(slf.py()).setattr("strides", strides)?;
-        slf.get().renew(None);
+        let py = slf.py();
+        slf.get().phantom(py).setattr("strides", strides)?;
+        slf.get().renew(py, None);
         Ok(())
     }
 
@@ -291,8 +323,9 @@ impl DeferredArray {
 
     #[setter]
     fn set_dtype(slf: &Bound<'_, Self>, dtype: &Bound<'_, PyAny>) -> PyResult<()> {
-        slf.get().phantom(slf.py()).setattr("dtype", dtype)?;
-        slf.get().renew(None);
+        let py = slf.py();
+        slf.get().phantom(py).setattr("dtype", dtype)?;
+        slf.get().renew(py, None);
         Ok(())
     }
 
@@ -327,8 +360,8 @@ impl DeferredArray {
     }
 
     #[getter]
-    fn base(slf: &Bound<'_, Self>) -> Option<Py<PyAny>> {
-        slf.get().inner.lock().base.as_ref().map(|base| base.clone_ref(slf.py()))
+    fn base<'py>(slf: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
+        slf.get().base.get(slf.py())
     }
 
     #[getter(T)]

@@ -1,7 +1,8 @@
-//! The hook on ufuncs: a small-operand call whose result is large becomes deferred.
+//! The hook on ufuncs: a small-operand call whose result is large becomes deferred, and a call on small deferred arrays whose
+//! values are there is NumPy's own on their memory.
 //!
 //! `x[:, None] + y` on host arrays must not build a giant host array. Every ufunc object has a `vectorcall` pointer that
-//! calls and array operators go through; ours looks at the sizes first (a few nanoseconds) and passes the call on unless all
+//! calls and array operators go through; ours looks at the operands first (a few nanoseconds) and passes the call on unless all
 //! operands are host arrays or numbers, the result is large, and user code is at that very operation: its running
 //! instruction is an operator, or a call in code that names the ufunc. Compiled library code has no frame of its own, so it
 //! keeps the host's results.
@@ -10,7 +11,6 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
@@ -20,9 +20,10 @@ use crate::frames;
 use crate::intercept;
 use crate::numpy_api;
 use crate::operators::{self, Outcome};
+use crate::resident;
+use crate::slots::{self, Object};
 use crate::state;
 
-type Object = *mut ffi::PyObject;
 type Vectorcall = unsafe extern "C" fn(Object, *const Object, usize, Object) -> Object;
 
 /// Byte offset of `tp_vectorcall_offset` in a type object (the same in every CPython since 3.8).
@@ -32,12 +33,9 @@ const ARGUMENTS_OFFSET: usize = 1 << (usize::BITS - 1);
 
 /// NumPy's own pointer, the same for all ufuncs.
 static ORIGINAL: AtomicUsize = AtomicUsize::new(0);
-/// Smallest size of a result that is deferred.
-static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Puts the hook on every ufunc of a module.
-pub(crate) fn install(module: &Bound<'_, PyModule>, large: usize) -> PyResult<()> {
-    LARGE.store(large, Ordering::Relaxed);
+pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = module.getattr("ufunc")?;
     // SAFETY: the field has been at this offset in every CPython since 3.8; for NumPy's ufunc type it is where ufunc objects
     // keep their vectorcall pointer.
@@ -76,17 +74,33 @@ pub(crate) fn install(module: &Bound<'_, PyModule>, large: usize) -> PyResult<()
 /// Called by CPython or NumPy under the vectorcall convention, with the GIL.
 unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, names: Object) -> Object {
     let count = flagged & !ARGUMENTS_OFFSET;
-    // SAFETY: the convention gives `count` live positional arguments.
-    let arguments = unsafe { std::slice::from_raw_parts(args, count) };
-    if names.is_null() && (1..=2).contains(&count) {
-        // SAFETY: as above.
-        if let Some(result) = unsafe { outgrown(ufunc, arguments) } {
-            return result;
-        }
-    }
-    // SAFETY: ORIGINAL was stored before any ufunc got this function, and is NumPy's own vectorcall.
+    // SAFETY: ORIGINAL was stored before any ufunc got this function, and is NumPy's own vectorcall; the convention gives `count`
+    // live positional arguments, and the GIL is held.
     unsafe {
         let original = std::mem::transmute::<usize, Vectorcall>(ORIGINAL.load(Ordering::Relaxed));
+        if names.is_null() && (1..=2).contains(&count) {
+            let py = Python::assume_attached();
+            let arguments = std::slice::from_raw_parts(args, count);
+            let mut most = 1usize;
+            let mut any_deferred = false;
+            for argument in arguments {
+                if numpy_api::is_exact_array(Bound::ref_from_ptr(py, argument)) {
+                    most = most.saturating_mul(numpy_api::geometry(Bound::ref_from_ptr(py, argument)).size());
+                } else {
+                    any_deferred |= slots::is_deferred(*argument);
+                }
+            }
+            let done = if any_deferred {
+                resident::call(py, arguments, |operands| original(ufunc, operands.as_ptr(), count, names))
+            } else if most >= state::min_chunk() {
+                outgrown(py, ufunc, arguments)
+            } else {
+                None
+            };
+            if let Some(result) = done {
+                return result;
+            }
+        }
         original(ufunc, args, flagged, names)
     }
 }
@@ -95,21 +109,7 @@ unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, 
 ///
 /// # Safety
 /// The GIL is held and the objects are live.
-unsafe fn outgrown(ufunc: Object, arguments: &[Object]) -> Option<Object> {
-    let large = LARGE.load(Ordering::Relaxed);
-    // SAFETY: the GIL is held (vectorcall convention).
-    let py = unsafe { Python::assume_attached() };
-    let mut most = 1usize;
-    for argument in arguments {
-        // SAFETY: live objects.
-        let argument = unsafe { Bound::ref_from_ptr(py, argument) };
-        if numpy_api::is_exact_array(argument) {
-            most = most.saturating_mul(numpy_api::geometry(argument).size());
-        }
-    }
-    if most < large {
-        return None;
-    }
+unsafe fn outgrown(py: Python<'_>, ufunc: Object, arguments: &[Object]) -> Option<Object> {
     let mut operands: SmallVec<[&Bound<'_, PyAny>; 2]> = SmallVec::new();
     for argument in arguments {
         // SAFETY: live objects.
@@ -117,7 +117,7 @@ unsafe fn outgrown(ufunc: Object, arguments: &[Object]) -> Option<Object> {
     }
     // SAFETY: a live object.
     let ufunc = unsafe { Bound::ref_from_ptr(py, &ufunc) };
-    match deferred_result(py, ufunc, &operands, large) {
+    match deferred_result(py, ufunc, &operands) {
         Ok(Some(result)) => Some(result.into_ptr()),
         Ok(None) => None,
         Err(error) => {
@@ -131,7 +131,6 @@ fn deferred_result<'py>(
     py: Python<'py>,
     ufunc: &Bound<'py, PyAny>,
     operands: &[&Bound<'py, PyAny>],
-    large: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if ufunc.getattr("nin")?.extract::<usize>()? != operands.len() {
         return Ok(None);
@@ -149,7 +148,7 @@ fn deferred_result<'py>(
         }
         size = size.saturating_mul(length);
     }
-    if size < large || !is_at(py, ufunc)? {
+    if size < state::min_chunk() || !is_at(py, ufunc)? {
         return Ok(None);
     }
     match operators::apply(py, state::shim(py)?, ufunc, operands, None, None)? {

@@ -13,7 +13,6 @@ use crate::host;
 use crate::numpy_api;
 use crate::ops::mask;
 use crate::report::How;
-use crate::resident;
 use crate::state::{Shim, started};
 use crate::ufuncs::{self, Target};
 use crate::values::{Kind, Value, broadcast};
@@ -87,12 +86,18 @@ fn selects(key: &Bound<'_, PyAny>, axes: usize) -> Selects {
 pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
-    if let Some(element) = resident::get(shim, array, key)? {
-        return Ok(element);
-    }
     match selects(key, array.get().axes(py)) {
         Selects::Element => array.get().alias(py, shim)?.get_item(key),
-        Selects::View => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
+        Selects::View => match array.get().resident_alias(py, shim)? {
+            Some(alias) => {
+                let made = alias.get_item(key)?;
+                if !numpy_api::is_exact_array(&made) {
+                    return Ok(made);
+                }
+                Ok(DeferredArray::view_through(array, made)?.into_any())
+            }
+            None => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
+        },
         Selects::Elements => {
             if let Some(picked) = mask::get(py, shim, array, key)? {
                 return Ok(picked);
@@ -111,9 +116,6 @@ pub(crate) fn set<'py>(
 ) -> PyResult<()> {
     let py = array.py();
     let shim = started(py);
-    if resident::set(shim, array, key, value)? {
-        return Ok(());
-    }
     let selected = selects(key, array.get().axes(py));
     if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
         return Ok(());

@@ -293,7 +293,7 @@ impl DeferredArray {
     #[pyo3(signature = (*args, **kwargs))]
     fn setflags(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         slf.get().phantom(slf.py()).call_method("setflags", args, kwargs)?;
-        slf.get().renew(None);
+        slf.get().renew(slf.py(), None);
         Ok(())
     }
 
@@ -322,7 +322,7 @@ impl DeferredArray {
         copy.call_method("resize", args, Some(&options))?;
         drop(witness);
         let renewed = host::over_memory(started(py), &copy)?;
-        slf.get().renew(Some((renewed.get().phantom(py), renewed.get().storage(py))));
+        slf.get().renew(py, Some((renewed.get().phantom(py), renewed.get().storage(py).into_bound(py))));
         Ok(())
     }
 }

@@ -53,6 +53,7 @@ type NewFromDescr = unsafe extern "C" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 type ScalarOf = unsafe extern "C" fn(*mut c_void, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type CopyObject = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 
 struct Interface {
@@ -61,6 +62,7 @@ struct Interface {
     new_from_descr: NewFromDescr,
     set_base: SetBase,
     scalar_of: ScalarOf,
+    copy_object: CopyObject,
 }
 
 // SAFETY: the pointers are to static objects and functions of NumPy, which stays loaded.
@@ -74,6 +76,8 @@ static INTERFACE: OnceLock<Interface> = OnceLock::new();
 const NEW_FROM_DESCR: usize = 94;
 /// Index of `PyArray_Scalar` in NumPy's table.
 const SCALAR: usize = 60;
+/// Index of `PyArray_CopyObject` in NumPy's table.
+const COPY_OBJECT: usize = 84;
 /// Index of `PyArray_SetBaseObject` in NumPy's table.
 const SET_BASE_OBJECT: usize = 282;
 
@@ -90,7 +94,8 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
         let new_from_descr = *table.add(NEW_FROM_DESCR);
         let set_base = *table.add(SET_BASE_OBJECT);
         let scalar_of = *table.add(SCALAR);
-        if new_from_descr.is_null() || set_base.is_null() || scalar_of.is_null() {
+        let copy_object = *table.add(COPY_OBJECT);
+        if [new_from_descr, set_base, scalar_of, copy_object].iter().any(|function| function.is_null()) {
             return Err(PyImportError::new_err("this NumPy lacks the C interface that legate needs (2.3 or newer)"));
         }
         Interface {
@@ -99,6 +104,7 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
             new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(new_from_descr),
             set_base: std::mem::transmute::<*const c_void, SetBase>(set_base),
             scalar_of: std::mem::transmute::<*const c_void, ScalarOf>(scalar_of),
+            copy_object: std::mem::transmute::<*const c_void, CopyObject>(copy_object),
         }
     };
     drop(INTERFACE.set(interface));
@@ -308,30 +314,96 @@ pub(crate) fn let_own(array: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Bytes from the start of a dtype object to its kind, type and byte order letters (`PyArray_Descr`).
-const DESCR_LETTERS: usize = 24;
-
-/// The kind letter and type letter of a numeric dtype in this machine's byte order; `None` for any other.
-pub(crate) fn number_letters(array: &Bound<'_, PyAny>) -> Option<(u8, u8)> {
-    // SAFETY: as in `geometry`; the three letters have been at this place of a dtype since NumPy 1.0.
-    let [kind, letter, order] = unsafe {
-        let descr = (*array.as_ptr().cast::<ArrayFields>()).descr;
-        *descr.byte_add(DESCR_LETTERS).cast::<[u8; 3]>()
-    };
-    (matches!(kind, b'b' | b'i' | b'u' | b'f' | b'c') && matches!(order, b'=' | b'|')).then_some((kind, letter))
+/// `PyArray_Descr`, as far as it has been the same since NumPy 1.0.
+#[repr(C)]
+struct DescrHead {
+    head: ffi::PyObject,
+    scalar_type: *mut ffi::PyTypeObject,
+    kind: u8,
+    letter: u8,
+    order: u8,
 }
 
-/// The NumPy scalar of an element of an array's (numeric) dtype.
+/// A numeric dtype in this machine's byte order.
+#[derive(Clone, Copy)]
+pub(crate) struct NumberType {
+    scalar_type: *mut ffi::PyTypeObject,
+    kind: u8,
+    letter: u8,
+}
+
+/// An array's dtype, if it is numeric and in this machine's byte order.
+#[inline]
+pub(crate) fn number(array: &Bound<'_, PyAny>) -> Option<NumberType> {
+    // SAFETY: as in `geometry`; an array's dtype is a live descriptor.
+    let DescrHead { scalar_type, kind, letter, order, .. } =
+        unsafe { &*(*array.as_ptr().cast::<ArrayFields>()).descr.cast::<DescrHead>() };
+    (matches!(kind, b'b' | b'i' | b'u' | b'f' | b'c') && matches!(order, b'=' | b'|')).then_some(NumberType {
+        scalar_type: *scalar_type,
+        kind: *kind,
+        letter: *letter,
+    })
+}
+
+/// The NumPy scalar of an element of an array's (numeric) dtype: a new reference, or null with an exception set.
 ///
 /// # Safety
 /// `address` must be that of such an element, and nothing may be writing it.
-pub(crate) unsafe fn scalar_at<'py>(array: &Bound<'py, PyAny>, address: usize) -> PyResult<Bound<'py, PyAny>> {
+#[inline]
+pub(crate) unsafe fn scalar_at(array: &Bound<'_, PyAny>, address: usize) -> *mut ffi::PyObject {
     // SAFETY: the caller's promise; a numeric dtype needs no base object.
     unsafe {
         let descr = (*array.as_ptr().cast::<ArrayFields>()).descr;
-        let scalar = (interface().scalar_of)(address as *mut c_void, descr, std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(array.py(), scalar)
+        (interface().scalar_of)(address as *mut c_void, descr, std::ptr::null_mut())
     }
+}
+
+/// A NumPy scalar of a number of 8 bytes, as all of NumPy's scalars begin.
+#[repr(C)]
+struct Scalar {
+    head: ffi::PyObject,
+    value: [u8; 8],
+}
+
+/// Stores a number as an element, if that takes no conversion that could fail or warn.
+///
+/// # Safety
+/// `address` must be that of an element of the array, whose dtype is `number`, and may be written; `value` is a live object.
+#[inline]
+pub(crate) unsafe fn store_number(number: NumberType, address: usize, value: *mut ffi::PyObject) -> bool {
+    // SAFETY: the caller's promise. The C API reads exact floats and ints; a scalar of the dtype's own type holds its bytes.
+    unsafe {
+        let class = ffi::Py_TYPE(value);
+        let is_double = number.kind == b'f' && number.letter == b'd';
+        let is_long = number.kind == b'i' && number.letter == b'l';
+        if is_double && class == &raw mut ffi::PyFloat_Type {
+            (address as *mut f64).write_unaligned(ffi::PyFloat_AsDouble(value));
+            return true;
+        }
+        if class == number.scalar_type && (is_double || is_long) {
+            (address as *mut [u8; 8]).write_unaligned((*value.cast::<Scalar>()).value);
+            return true;
+        }
+        if is_long && class == &raw mut ffi::PyLong_Type {
+            let value = ffi::PyLong_AsLong(value);
+            if value == -1 && !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Clear();
+                return false;
+            }
+            (address as *mut [u8; 8]).write_unaligned(value.to_ne_bytes());
+            return true;
+        }
+        false
+    }
+}
+
+/// Assigns an object to all of an array, as `array[...] = object` does: 0, or -1 with an exception set.
+///
+/// # Safety
+/// `object` is a live object.
+pub(crate) unsafe fn copy_into(array: &Bound<'_, PyAny>, object: *mut ffi::PyObject) -> c_int {
+    // SAFETY: an array and a live object.
+    unsafe { (interface().copy_object)(array.as_ptr(), object) }
 }
 
 /// Python's iterator over a sequence by index: `object[0]`, `object[1]`, ... until IndexError.

@@ -7,7 +7,6 @@
 use parking_lot::Mutex;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 use rustc_hash::FxHashMap;
@@ -18,7 +17,6 @@ use crate::events::Mood;
 use crate::host;
 use crate::ops::{product, reduce};
 use crate::report::How;
-use crate::resident;
 use crate::state::{Shim, started};
 use crate::ufuncs::{self, Map, Target};
 use crate::values::{Kind, Value, broadcast};
@@ -265,26 +263,17 @@ fn power<'py>(
 
 /// One Python operator and its reflected and in-place forms.
 macro_rules! binary_operators {
-    ($($forward:ident $reflected:ident $in_place:ident $ufunc:literal $operator:literal $in_place_operator:literal $function:ident $in_place_function:ident;)*) => {
+    ($($forward:ident $reflected:ident $in_place:ident $ufunc:literal $operator:literal $in_place_operator:literal;)*) => {
         #[pymethods]
         impl DeferredArray {
             $(
                 fn $forward<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    if let Some(done) = resident::operate(started(slf.py()), ffi::$function, slf.as_any(), other)? {
-                        return Ok(done);
-                    }
                     operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $operator, &[slf.as_any(), other], false)
                 }
                 fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    if let Some(done) = resident::operate(started(slf.py()), ffi::$function, other, slf.as_any())? {
-                        return Ok(done);
-                    }
                     operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $operator, &[other, slf.as_any()], false)
                 }
                 fn $in_place(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    if resident::operate(started(slf.py()), ffi::$in_place_function, slf.as_any(), other)?.is_some() {
-                        return Ok(());
-                    }
                     operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $in_place_operator, &[slf.as_any(), other], true)?;
                     Ok(())
                 }
@@ -294,18 +283,18 @@ macro_rules! binary_operators {
 }
 
 binary_operators! {
-    __add__ __radd__ __iadd__ "add" "add" "iadd" PyNumber_Add PyNumber_InPlaceAdd;
-    __sub__ __rsub__ __isub__ "subtract" "sub" "isub" PyNumber_Subtract PyNumber_InPlaceSubtract;
-    __mul__ __rmul__ __imul__ "multiply" "mul" "imul" PyNumber_Multiply PyNumber_InPlaceMultiply;
-    __truediv__ __rtruediv__ __itruediv__ "true_divide" "truediv" "itruediv" PyNumber_TrueDivide PyNumber_InPlaceTrueDivide;
-    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" "floordiv" "ifloordiv" PyNumber_FloorDivide PyNumber_InPlaceFloorDivide;
-    __mod__ __rmod__ __imod__ "remainder" "mod" "imod" PyNumber_Remainder PyNumber_InPlaceRemainder;
-    __lshift__ __rlshift__ __ilshift__ "left_shift" "lshift" "ilshift" PyNumber_Lshift PyNumber_InPlaceLshift;
-    __rshift__ __rrshift__ __irshift__ "right_shift" "rshift" "irshift" PyNumber_Rshift PyNumber_InPlaceRshift;
-    __and__ __rand__ __iand__ "bitwise_and" "and_" "iand" PyNumber_And PyNumber_InPlaceAnd;
-    __or__ __ror__ __ior__ "bitwise_or" "or_" "ior" PyNumber_Or PyNumber_InPlaceOr;
-    __xor__ __rxor__ __ixor__ "bitwise_xor" "xor" "ixor" PyNumber_Xor PyNumber_InPlaceXor;
-    __matmul__ __rmatmul__ __imatmul__ "matmul" "matmul" "imatmul" PyNumber_MatrixMultiply PyNumber_InPlaceMatrixMultiply;
+    __add__ __radd__ __iadd__ "add" "add" "iadd";
+    __sub__ __rsub__ __isub__ "subtract" "sub" "isub";
+    __mul__ __rmul__ __imul__ "multiply" "mul" "imul";
+    __truediv__ __rtruediv__ __itruediv__ "true_divide" "truediv" "itruediv";
+    __floordiv__ __rfloordiv__ __ifloordiv__ "floor_divide" "floordiv" "ifloordiv";
+    __mod__ __rmod__ __imod__ "remainder" "mod" "imod";
+    __lshift__ __rlshift__ __ilshift__ "left_shift" "lshift" "ilshift";
+    __rshift__ __rrshift__ __irshift__ "right_shift" "rshift" "irshift";
+    __and__ __rand__ __iand__ "bitwise_and" "and_" "iand";
+    __or__ __ror__ __ior__ "bitwise_or" "or_" "ior";
+    __xor__ __rxor__ __ixor__ "bitwise_xor" "xor" "ixor";
+    __matmul__ __rmatmul__ __imatmul__ "matmul" "matmul" "imatmul";
 }
 
 #[pymethods]

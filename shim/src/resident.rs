@@ -1,150 +1,284 @@
 //! Small work on resident data, done at once at about NumPy's cost.
 //!
 //! Python loops over elements or rows of a large matrix meet small views whose values the program has waited for. An
-//! operator on such operands is NumPy's own operator on their memory; reading or writing one element is NumPy's own
-//! indexing. The choice follows program order alone: what was waited for, never what happens to be done.
-#![expect(unsafe_code, reason = "calls CPython's number protocol")]
+//! operator or ufunc on such operands is NumPy's own on their memory; reading or writing one element is a load or a store; a
+//! row of a resident array is NumPy's row of its memory, in a wrapper that makes a phantom only when one is asked for. The
+//! choice follows program order alone: what was waited for, never what happens to be done.
+//!
+//! All here is asked before anything else, for every key and operand, so `None` must come fast. It works on borrowed
+//! references: the GIL is held, and NumPy's code is called last.
+#![expect(unsafe_code, reason = "borrowed references, and loads and stores of elements")]
+
+use std::sync::atomic::Ordering;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyTuple};
 
-use crate::array::{DeferredArray, deferred};
-use crate::numpy_api;
-use crate::state::Shim;
+use crate::array::DeferredArray;
+use crate::numpy_api::{self, flag};
+use crate::slots::{self, Object};
+use crate::state;
 
 /// A function of CPython's number protocol (`PyNumber_Add`, ...).
-pub(crate) type NumberFunction = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+pub(crate) type NumberFunction = unsafe extern "C" fn(Object, Object) -> Object;
 
-/// The host form of an operand that needs no waiting, with its number of elements; `None` for any other.
-fn host_form<'py>(shim: &Shim, operand: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-    let py = operand.py();
-    if let Some(array) = deferred(operand) {
-        let size = array.get().count(py);
-        if size >= shim.settings.min_chunk {
-            return Ok(None);
+/// Lengths of arrays below which work is small; see `Settings::min_chunk`.
+fn small() -> usize {
+    state::min_chunk()
+}
+
+/// The alias made before, if the program has waited for all that was issued on the field and its memory is where it was.
+pub(crate) fn alias_of<'py>(py: Python<'py>, array: &DeferredArray) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: an object that the array keeps, or null; a reference is taken before anybody's code runs.
+    unsafe { Bound::from_borrowed_ptr_or_opt(py, ready(py, array)) }
+}
+
+/// As [`alias_of`], borrowed from the array; null if there is none.
+#[inline]
+fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
+    // SAFETY: nobody's code runs in this function.
+    let (alias, storage, phantom) = unsafe { (array.alias.peek(py), array.storage.peek(py), array.phantom.peek(py)) };
+    let (Some(alias), Some(storage)) = (alias, storage) else { return std::ptr::null_mut() };
+    let field = storage.get().field();
+    let stays = field.current_address() == array.origin.load(Ordering::Relaxed);
+    // `a.flags` is the phantom's: what it says of writing may have been changed.
+    let agrees = phantom.is_none_or(|phantom| {
+        let told = |array: &Py<PyAny>| numpy_api::geometry(array.bind(py)).has(flag::WRITEABLE);
+        told(phantom) == told(alias)
+    });
+    if stays && agrees && state::is_synced(field.last_touch()) { alias.as_ptr() } else { std::ptr::null_mut() }
+}
+
+/// What a key of plain indices, slices, new axes and an ellipsis asks of an array; `None` for any other key.
+struct Basic {
+    /// Whether it names one element by one index for each axis.
+    is_element: bool,
+}
+
+/// # Safety
+/// The key is a live object.
+#[inline]
+unsafe fn basic(key: Object, axes: usize) -> Option<Basic> {
+    // SAFETY: a live object; items are looked at while the tuple lives.
+    unsafe {
+        if slots::is_int(key) {
+            return Some(Basic { is_element: axes == 1 });
         }
-        return Ok(array.get().resident_alias(py, shim)?.map(|alias| (alias, size)));
+        if ffi::Py_TYPE(key) != &raw mut ffi::PyTuple_Type {
+            return slots::is_span(key).then_some(Basic { is_element: false });
+        }
+        let items = ffi::PyTuple_Size(key);
+        let mut indices = 0;
+        for position in 0..items {
+            let item = ffi::PyTuple_GetItem(key, position);
+            if slots::is_int(item) {
+                indices += 1;
+            } else if !slots::is_span(item) {
+                return None;
+            }
+        }
+        Some(Basic { is_element: indices == items && items as usize == axes && items > 0 })
     }
-    if numpy_api::is_exact_array(operand) {
-        let size = numpy_api::geometry(operand).size();
-        return Ok((size < shim.settings.min_chunk).then(|| (operand.clone(), size)));
-    }
-    let number = operand.is_exact_instance_of::<PyFloat>()
-        || operand.is_exact_instance_of::<PyInt>()
-        || operand.is_exact_instance_of::<PyComplex>()
-        || numpy_api::is_scalar(operand);
-    Ok(number.then(|| (operand.clone(), 1)))
 }
 
-/// An operator on small resident operands; `None` when there is more to it.
-pub(crate) fn operate<'py>(
-    shim: &Shim,
-    function: NumberFunction,
-    left: &Bound<'py, PyAny>,
-    right: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some((one, size)) = host_form(shim, left)? else { return Ok(None) };
-    let Some((other, other_size)) = host_form(shim, right)? else { return Ok(None) };
-    let may_outgrow = size > 1
-        && other_size > 1
-        && size * other_size >= shim.settings.min_chunk
-        && numpy_api::geometry(&one).shape != numpy_api::geometry(&other).shape;
-    if may_outgrow {
-        return Ok(None);
-    }
-    // SAFETY: two live objects under the GIL; a new reference or an error comes back.
-    let result = unsafe { Bound::from_owned_ptr_or_err(left.py(), function(one.as_ptr(), other.as_ptr())) }?;
-    if result.is(&one) {
-        return Ok(Some(left.clone()));
-    }
-    Ok(Some(result))
-}
-
-/// The address of the element that a key of one Python int for each axis names in an array over real memory; `None` for
-/// any other key, and for indices that NumPy must refuse.
-fn element_address(alias: &Bound<'_, PyAny>, key: &Bound<'_, PyAny>) -> Option<usize> {
+/// The address of the element that such a key names; `None` for an index that NumPy must refuse.
+///
+/// # Safety
+/// `alias` is an array and the key has one Python int for each of its axes.
+#[inline]
+unsafe fn element_address(alias: &Bound<'_, PyAny>, key: Object) -> Option<usize> {
     let geometry = numpy_api::geometry(alias);
     let mut address = geometry.data;
-    let mut step = |axis: usize, index: &Bound<'_, PyAny>| -> Option<()> {
-        if !index.is_exact_instance_of::<PyInt>() {
-            return None;
-        }
-        let index: isize = index.extract().ok()?;
-        let length = geometry.shape[axis];
-        let place = if index < 0 { index + length } else { index };
-        if !(0..length).contains(&place) {
-            return None;
-        }
-        address = address.wrapping_add_signed(place * geometry.strides[axis]);
-        Some(())
-    };
-    match key.cast_exact::<PyTuple>() {
-        Ok(items) => {
-            if items.len() != geometry.shape.len() || items.is_empty() {
+    // SAFETY: a Python int, or a tuple of as many as there are axes.
+    unsafe {
+        let single = slots::is_int(key);
+        for (axis, (length, stride)) in geometry.shape.iter().zip(geometry.strides).enumerate() {
+            let index = if single { key } else { ffi::PyTuple_GetItem(key, axis as isize) };
+            let index = ffi::PyLong_AsSsize_t(index);
+            if index == -1 && !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Clear();
                 return None;
             }
-            for (axis, item) in items.iter_borrowed().enumerate() {
-                step(axis, &item)?;
-            }
-        }
-        Err(_) => {
-            if geometry.shape.len() != 1 {
+            let place = if index < 0 { index + length } else { index };
+            if place < 0 || place >= *length {
                 return None;
             }
-            step(0, key)?;
+            address = address.wrapping_add_signed(place * stride);
         }
     }
     Some(address)
 }
 
-/// Whether a key may name one element: what is looked at before anything is waited for.
-fn may_be_element(key: &Bound<'_, PyAny>) -> bool {
-    key.is_exact_instance_of::<PyInt>() || key.is_exact_instance_of::<PyTuple>()
+/// `array[key]` of an array that was waited for: a new reference, or null with an exception set; `None` when there is more to it.
+///
+/// # Safety
+/// Live objects.
+#[inline]
+pub(crate) unsafe fn get(py: Python<'_>, array: &Bound<'_, DeferredArray>, key: Object) -> Option<Object> {
+    let alias = ready(py, array.get());
+    if alias.is_null() {
+        return None;
+    }
+    // SAFETY: the array keeps its alias while nobody's code runs; NumPy is called last, with live objects.
+    unsafe {
+        let known = Bound::ref_from_ptr(py, &alias);
+        let basic = basic(key, numpy_api::geometry(known).shape.len())?;
+        if basic.is_element {
+            numpy_api::number(known)?;
+            let address = element_address(known, key)?;
+            return Some(numpy_api::scalar_at(known, address));
+        }
+        let made = ffi::PyObject_GetItem(alias, key);
+        if made.is_null() {
+            return Some(made);
+        }
+        let made = Bound::from_owned_ptr(py, made);
+        match DeferredArray::view_through(array, made) {
+            Ok(view) => Some(view.into_ptr()),
+            Err(error) => {
+                error.restore(py);
+                Some(std::ptr::null_mut())
+            }
+        }
+    }
 }
 
-/// One element of an array that was waited for; `None` for any other key or array.
-pub(crate) fn get<'py>(
-    shim: &Shim,
-    array: &Bound<'py, DeferredArray>,
-    key: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if !may_be_element(key) {
-        return Ok(None);
+/// `array[key] = value` in an array that was waited for: 0, or -1 with an exception set; `None` when there is more to it.
+///
+/// # Safety
+/// Live objects.
+#[inline]
+pub(crate) unsafe fn set(py: Python<'_>, array: &Bound<'_, DeferredArray>, key: Object, value: Object) -> Option<i32> {
+    let alias = ready(py, array.get());
+    if alias.is_null() {
+        return None;
     }
-    let Some(alias) = array.get().resident_alias(array.py(), shim)? else { return Ok(None) };
-    if numpy_api::number_letters(&alias).is_none() {
-        return Ok(None);
+    // SAFETY: as in `get`.
+    unsafe {
+        let known = Bound::ref_from_ptr(py, &alias);
+        let geometry = numpy_api::geometry(known);
+        if !geometry.has(flag::WRITEABLE) {
+            return None;
+        }
+        let basic = basic(key, geometry.shape.len())?;
+        if basic.is_element
+            && let Some(number) = numpy_api::number(known)
+            && let Some(address) = element_address(known, key)
+            && numpy_api::store_number(number, address, value)
+        {
+            return Some(0);
+        }
+        let value = operand(py, value)?;
+        if basic.is_element {
+            return Some(ffi::PyObject_SetItem(alias, key, value.object));
+        }
+        let made = ffi::PyObject_GetItem(alias, key);
+        if made.is_null() {
+            return Some(-1);
+        }
+        let view = Bound::from_owned_ptr(py, made);
+        if !numpy_api::is_exact_array(&view) || numpy_api::geometry(&view).size() >= small() {
+            return None;
+        }
+        Some(numpy_api::copy_into(&view, value.object))
     }
-    let Some(address) = element_address(&alias, key) else { return Ok(None) };
-    // SAFETY: the element is inside the alias, all of whose launches are done.
-    unsafe { numpy_api::scalar_at(&alias, address) }.map(Some)
 }
 
-/// Sets one element of an array that was waited for to a number; `false` for any other key, array or value.
-pub(crate) fn set<'py>(
-    shim: &Shim,
-    array: &Bound<'py, DeferredArray>,
-    key: &Bound<'py, PyAny>,
-    value: &Bound<'py, PyAny>,
-) -> PyResult<bool> {
-    if !may_be_element(key) {
-        return Ok(false);
+/// The host form of an operand that needs no waiting: borrowed, from the operand.
+struct HostForm {
+    object: Object,
+    size: usize,
+}
+
+/// # Safety
+/// A live object.
+#[inline]
+unsafe fn operand(py: Python<'_>, operand: Object) -> Option<HostForm> {
+    // SAFETY: a live object, and what it keeps.
+    unsafe {
+        let object = if slots::is_deferred(operand) {
+            ready(py, slots::as_deferred(py, &operand).get())
+        } else if numpy_api::is_exact_array(Bound::ref_from_ptr(py, &operand)) {
+            operand
+        } else {
+            let number = slots::is_number(operand) || numpy_api::is_scalar(Bound::ref_from_ptr(py, &operand));
+            return number.then_some(HostForm { object: operand, size: 1 });
+        };
+        if object.is_null() {
+            return None;
+        }
+        let size = numpy_api::geometry(Bound::ref_from_ptr(py, &object)).size();
+        (size < small()).then_some(HostForm { object, size })
     }
-    let is_float = value.is_instance_of::<PyFloat>();
-    if !is_float && !value.is_exact_instance_of::<PyInt>() && !numpy_api::is_scalar(value) {
-        return Ok(false);
+}
+
+/// Whether the shapes of two small operands may broadcast to something large.
+///
+/// # Safety
+/// Live objects.
+#[inline]
+unsafe fn may_outgrow(py: Python<'_>, one: &HostForm, other: &HostForm) -> bool {
+    // SAFETY: what has more than one element is an array.
+    one.size > 1
+        && other.size > 1
+        && one.size * other.size >= small()
+        && unsafe {
+            numpy_api::geometry(Bound::ref_from_ptr(py, &one.object)).shape
+                != numpy_api::geometry(Bound::ref_from_ptr(py, &other.object)).shape
+        }
+}
+
+/// An operator on small resident operands, of which one is deferred: a new reference, or null with an exception set; `None` when
+/// there is more to it.
+///
+/// # Safety
+/// Live objects.
+#[inline]
+pub(crate) unsafe fn operate(py: Python<'_>, function: NumberFunction, left: Object, right: Object) -> Option<Object> {
+    // SAFETY: live objects, kept by the operands until NumPy's code is called, which takes its own references.
+    unsafe {
+        let one = operand(py, left)?;
+        let other = operand(py, right)?;
+        if may_outgrow(py, &one, &other) {
+            return None;
+        }
+        let result = function(one.object, other.object);
+        Some(if result == one.object { stand_in(result, left) } else { result })
     }
-    let Some(alias) = array.get().resident_alias(array.py(), shim)? else { return Ok(false) };
-    if !numpy_api::geometry(&alias).has(numpy_api::flag::WRITEABLE) {
-        return Ok(false);
+}
+
+/// A ufunc called with one or two positional arguments, small and resident, of which one is deferred: as [`operate`].
+///
+/// # Safety
+/// Live objects.
+pub(crate) unsafe fn call(
+    py: Python<'_>,
+    arguments: &[Object],
+    ufunc: impl FnOnce(&[Object]) -> Object,
+) -> Option<Object> {
+    // SAFETY: as in `operate`.
+    unsafe {
+        let first = operand(py, *arguments.first()?)?;
+        let Some(&second) = arguments.get(1) else { return Some(ufunc(&[first.object])) };
+        let other = operand(py, second)?;
+        if may_outgrow(py, &first, &other) {
+            return None;
+        }
+        let result = ufunc(&[first.object, other.object]);
+        // A second argument may be where the result goes.
+        Some(if result == other.object { stand_in(result, second) } else { result })
     }
-    let Some(address) = element_address(&alias, key) else { return Ok(false) };
-    if is_float && matches!(numpy_api::number_letters(&alias), Some((b'f', b'd'))) {
-        let number = value.extract::<f64>()?;
-        // SAFETY: the element is eight bytes inside the alias, all of whose launches are done, and may be written.
-        unsafe { (address as *mut f64).write_unaligned(number) };
-        return Ok(true);
+}
+
+/// Gives the operand instead of its host form, which is given up.
+///
+/// # Safety
+/// `result` is owned, `operand` is live.
+unsafe fn stand_in(result: Object, operand: Object) -> Object {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ffi::Py_IncRef(operand);
+        ffi::Py_DecRef(result);
+        operand
     }
-    alias.set_item(key, value).map(|()| true)
 }

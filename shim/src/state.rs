@@ -3,6 +3,7 @@
 //! Made once, when `legate._core` is loaded or first configured; never torn down (the process ends first).
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use legate_runtime::{Issued, Mapper, Runtime, RuntimeError, Sequence};
@@ -35,8 +36,24 @@ pub(crate) struct Shim {
     pub(crate) origins: Origins,
     /// Counts for `--report`.
     pub(crate) report: Mutex<Report>,
-    /// Highest launch that the program has waited for: decides, in program order, what counts as resident.
-    synced: std::sync::atomic::AtomicU64,
+}
+
+/// Highest launch that the program has waited for: decides, in program order, what counts as resident.
+static SYNCED: AtomicU64 = AtomicU64::new(0);
+
+/// `Settings::min_chunk` of the shim that runs.
+static MIN_CHUNK: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Elements from which on an array is large.
+#[inline]
+pub(crate) fn min_chunk() -> usize {
+    MIN_CHUNK.load(Ordering::Relaxed)
+}
+
+/// Whether the program has waited for a launch already.
+#[inline]
+pub(crate) fn is_synced(sequence: Sequence) -> bool {
+    sequence <= SYNCED.load(Ordering::Relaxed)
 }
 
 /// How long a wait goes on without a look at signals.
@@ -76,7 +93,9 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         crate::ops::choose::register(&numpy)?;
         crate::ops::join::register(&numpy)?;
         crate::ops::product::register(&numpy)?;
-        crate::hook::install(&numpy, settings.min_chunk)?;
+        MIN_CHUNK.store(settings.min_chunk, Ordering::Relaxed);
+        crate::slots::install(py);
+        crate::hook::install(&numpy)?;
         let mapper = Mapper {
             cpus: settings.cpus,
             processors: settings.processors,
@@ -95,7 +114,6 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             report: Mutex::new(Report::default()),
             numpy: numpy.unbind(),
             settings,
-            synced: std::sync::atomic::AtomicU64::new(0),
         })
     })
 }
@@ -114,9 +132,9 @@ impl Shim {
     /// Waits, without the GIL, until a launch is done; then reports the floating-point events so far. Python's signal handlers
     /// run meanwhile; what one raises (KeyboardInterrupt) ends the wait, not the work.
     pub(crate) fn wait(&self, py: Python<'_>, sequence: Sequence) -> PyResult<()> {
-        if sequence > self.synced.load(std::sync::atomic::Ordering::Relaxed) {
+        if !is_synced(sequence) {
             self.await_launch(py, sequence)?;
-            self.synced.fetch_max(sequence, std::sync::atomic::Ordering::Relaxed);
+            SYNCED.fetch_max(sequence, Ordering::Relaxed);
         }
         self.warn(py)
     }
@@ -139,7 +157,7 @@ impl Shim {
 
     /// Whether the program has waited for a launch already.
     pub(crate) fn is_synced(&self, sequence: Sequence) -> bool {
-        sequence <= self.synced.load(std::sync::atomic::Ordering::Relaxed)
+        is_synced(sequence)
     }
 
     /// Does what issuing a launch obliges to.

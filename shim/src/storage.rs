@@ -100,17 +100,25 @@ pub(crate) fn deferred_view<'py>(
     storage: Bound<'py, Storage>,
     base: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, DeferredArray>> {
+    let origin = storage.get().field().current_address();
+    DeferredArray::over(phantom_of(array, origin, &storage)?, storage.unbind(), base)
+}
+
+/// A phantom like an array over the memory of a field, which began at `origin`.
+pub(crate) fn phantom_of<'py>(
+    array: &Bound<'py, PyAny>,
+    origin: usize,
+    storage: &Bound<'py, Storage>,
+) -> PyResult<Bound<'py, PyAny>> {
     let geometry = numpy_api::geometry(array);
-    let offset = geometry.data.wrapping_sub(storage.get().field().current_address());
-    let phantom = numpy_api::array_over(
+    numpy_api::array_over(
         &numpy_api::descr(array),
         geometry.shape,
         geometry.strides,
-        PHANTOM.wrapping_add(offset),
+        PHANTOM.wrapping_add(geometry.data.wrapping_sub(origin)),
         geometry.has(flag::WRITEABLE),
         storage.clone().into_any(),
-    )?;
-    DeferredArray::over(phantom, storage.unbind(), base)
+    )
 }
 
 /// A host array over the memory of a phantom's field, all of whose launches are done.

@@ -1,0 +1,185 @@
+"""Rows and elements of arrays that were waited for: reads, writes, operators and ufuncs on them, between large operations.
+
+Promises: a row made before, between and after large operations on its array shows and changes the same elements as NumPy's, whoever
+wrote last. Does not test what keys mean (test_indexing) or that anything is fast.
+"""
+import pytest
+
+from tests.numpy.oracle import check, rows
+
+# Everything has been looked at, so that it is resident, and once more by an element, so that its memory is known.
+LOOKED_AT = "\n[(y.sum(), y.ravel()[0], y[(0,) * y.ndim]) for y in (a, i, j, u, c, f, m, w, q, l)]\n"
+
+READS = rows(r"""
+a[3]
+a[-1]
+a[:, 2]
+a[3, 1:-1]
+a[3, ::-2]
+a[3, None]
+a[..., 1]
+a[3, 2, ...]
+a[3, 2]
+a[-1, -2]
+a[3][2]
+a[True, 3]
+a[np.int64(3)]
+a[np.int64(3), np.int8(2)]
+a[ROWS]
+a[-ROWS - 1]
+a[0, COLUMNS]
+a[10**30, 0]
+a[1, 2, 3]
+a[1.0]
+a['x']
+a[3, 2.0]
+i[2, 3], j[2, 3], u[2, 3], c[2, 3], m[2, 3], f[2, 3]
+type(a[3, 2]), type(i[3, 2]), type(m[3, 2])
+q[1, 2], q[1, 2, 3], q[1][2][3]
+[float(x) for x in a[2]]
+[x.sum() for x in a[:4]]
+a[3].base is a, a[3][1:].base is a
+a[3].flags.c_contiguous, a[:, 3].flags.c_contiguous, a[3].flags.owndata, a[:, 3].strides
+a[3].T.shape, a[3].reshape(-1, 2).shape, a[3].view('i8')[:3]
+len(a[3]), a[3].dtype, a[3].ndim
+""")
+
+WORK = rows(r"""
+a[3] * 2.0
+2.0 * a[3]
+a[3] + a[4]
+a[3] @ a[4]
+a[:, 1] @ a[:, 2]
+np.float64(2) * a[3]
+np.arange(COLUMNS) - a[3]
+a[3] - np.arange(COLUMNS)
+a[3] / i[3]
+i[3] // 2, i[3] % 3, j[3] << 1, u[3] >> 1, u[3] & 7, u[3] | 8, u[3] ^ 9
+a[3] + [1] * COLUMNS
+a[3] + a[3, :-1]
+a[3] @ a[:, 3][:3]
+a[:, :1] + a[3]
+a[3, :, None] * a[4]
+a[3, :, None] + a[:, 2]
+a[3] + 'x'
+np.sqrt(a[3] ** 2)
+np.add(a[3], 1)
+np.add(a[3], a[4])
+np.negative(a[3])
+np.maximum(a[3], 0.0)
+np.exp(a[3], a[4])
+np.exp(a[3], l)
+np.exp(l, a[3])
+np.multiply.outer(a[3, :3], a[4, :3])
+np.dot(a[3], a[4])
+(a[3] > 0).sum(), np.isnan(a[3]).any()
+np.arange(3.0) + a[3, :3]
+j[3] + 300
+-a[3], abs(a[3]), ~m[3]
+divmod(a[3], 2), a[3] ** 2
+""")
+
+WRITES = rows(r"""
+a[3] = 7
+a[3] = a[4]
+a[3] = i[4]
+a[3] = l
+a[3, 2] = 5
+a[3, 2] = 2.5
+i[3, 2] = 2.9
+i[3, 2] = 2**80
+i[3, 2] = a[0, 0]
+i[3, 2] = i[0, 1]
+i[3, 2] = np.int8(4)
+j[3, 2] = 300
+m[3, 2] = 3
+a[3, 2] = 1j
+a[3, 2] = 'x'
+a[3, 2] = '1.5'
+a[3, 2] = None
+a[3, 2] = [1]
+a[3, 2] = [1, 2]
+a[3, 2] = a[3]
+a[3] = a[:, 0]
+a[3] = [1, 2]
+a[3] = range(COLUMNS)
+a[:, 2] = a[:, 3]
+a[3, 1:] = a[3, :-1]
+a[3, 1:] = a[3, ::-1][1:]
+a[3] += 1
+a[3] += a[4]
+a[:, 2] -= a[:, 1] * a[0, 0]
+a[3, 1:] *= a[3, :-1]
+a[3, 1] += 2
+a[3] += c[3]
+i[3] += 1.5
+i[3] //= 2
+a[3] **= 2
+v = a[3]\nv += 1
+v = a[3]\nv[1] = 9
+v = a[3]\na[3, 1] = 9\nresult = v[1]
+v = a[3]\nv[...] = a[4]\nresult = a.sum()
+a[3][1:][2] = 8
+a.T[2] = 5
+np.add(a[3], 1, a[4])
+np.add(a[3], 1, out=a[4])
+a[3] = q
+a[ROWS] = 1
+a[0, COLUMNS] = 1
+del a[3]
+for r in a: r += 1
+for r in range(5): a[r] = a[r + 1] + a[r, 0]
+""")
+
+BETWEEN = rows(r"""
+v = a[3]\na *= 2\nresult = v + 0
+v = a[3]\na *= 2\nv += 1\na -= 1\nresult = v[2], v.sum()
+v = a[3]\na[1:-1] = (a[2:] + a[:-2]) / 2\nv *= 2\na += 1\nresult = v * 1.0
+v = a[3]\na[1:-1] = (a[2:] + a[:-2]) / 2\nx = v[1:]\na *= 3\nx += a[0, 0]\nresult = x[:2]
+v = a[:, 3]\nw += a\na += w\nresult = v @ v
+v = a[3]\na = a * 2\nresult = v + a[3]
+v = a[3]\ndel a\nresult = v.sum()
+v, y = a[3], a[3]\nv[:] = 1\na += y\nresult = y[0]
+for r in range(3): a[r] = r; a += 1; i[r] = a[r]
+v = a[3]\na.sort()\nresult = v[:3]
+v = a[3]\na.fill(2)\nresult = v[1]
+v = a[3]\nh = np.asarray(a)\na += 1\nv[0] = 5\nresult = h[3, 0], h[3, 1]
+v = a[3]\ny = v.copy()\na *= 0\nresult = y
+v = a[3]\ny = a.reshape(-1)[3 * COLUMNS:]\ny += 1\nresult = v
+""")
+
+FROZEN = rows(r"""
+a.flags.writeable = False\na[3, 2] = 1
+a.flags.writeable = False\na[3] = 1
+a.flags.writeable = False\na[3] += 1
+y = a.flags\na[3]\ny.writeable = False\na[3][1] = 7
+a.setflags(write=False)\nv = a[3]\nv[1] = 2
+v = a[3]\nv.flags.writeable = False\nv[1] = 2
+v = a[3]\na.flags.writeable = False\nv[1] = 2
+v = a[3]\nv.flags.writeable = False\nv += 2
+np.broadcast_to(l, (ROWS, COLUMNS))[3, 2] = 1
+v = a[3]\nv.shape = (-1, 2)\nv[0, 1] = 5\nresult = v
+v = a[3]\nv.dtype = 'i8'\nresult = v[2]
+""")
+
+
+@pytest.mark.parametrize("text", READS + WORK + WRITES + BETWEEN + FROZEN)
+def test_looked_at(text):
+    check(text, LOOKED_AT)
+
+
+@pytest.mark.parametrize("text", WORK + WRITES + BETWEEN)
+def test_not_looked_at(text):
+    check(text)
+
+
+@pytest.mark.parametrize("text", rows(r"""
+a[3] / 0
+a[3] / a[4, 0] * 1e308 * 1e308
+np.log(a[3])
+np.sqrt(a[3])
+j[3] + a[3]
+u[3] // 0
+"""))
+def test_warns(text):
+    check(text, LOOKED_AT, warned=True)
