@@ -26,10 +26,14 @@ pub(crate) struct Family {
     pub(crate) per_node: (&'static str, &'static str),
     /// Variables for the runner: more ranks than cores, and being root, are the user's decision.
     pub(crate) environment: &'static [(&'static str, &'static str)],
-    /// Variables for the runner where ranks share cores.
+    /// Variables for ranks: no pages of text about signals, which Python handles.
+    pub(crate) quiet: &'static [(&'static str, &'static str)],
+    /// Variables for ranks that share cores.
     pub(crate) crowded: &'static [(&'static str, &'static str)],
     /// Name of the plugin of Slurm's srun that serves it.
     pub(crate) srun: &'static str,
+    /// What its runner adds to the number of the signal that ended a rank, to make its own exit code.
+    pub(crate) signals_from: i32,
 }
 
 /// All families.
@@ -49,8 +53,10 @@ pub(crate) const FAMILIES: &[Family] = &[
             ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
             ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
         ],
+        quiet: &[("OMPI_MCA_opal_signal", ""), ("UCX_HANDLE_ERRORS", "none")],
         crowded: &[("OMPI_MCA_mpi_yield_when_idle", "1")],
         srun: "pmix",
+        signals_from: 128,
     },
     Family {
         key: "mpich",
@@ -60,8 +66,10 @@ pub(crate) const FAMILIES: &[Family] = &[
         arguments: &["-bind-to", "none"],
         per_node: ("-ppn", "N"),
         environment: &[],
+        quiet: &[("UCX_HANDLE_ERRORS", "none")],
         crowded: &[],
         srun: "pmi2",
+        signals_from: 0,
     },
 ];
 

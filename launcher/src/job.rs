@@ -5,12 +5,10 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::family::{FAMILIES, Family, on_path};
-use crate::machine::Machine;
 use crate::settings::Settings;
 
 /// Values of `--launcher`.
@@ -18,8 +16,8 @@ pub(crate) const LAUNCHERS: &[&str] = &["auto", "none", "mpirun", "srun"];
 /// Values of `--mpi`.
 pub(crate) const MPIS: &[&str] = &["auto", "openmpi", "mpich"];
 
-/// The variable that all processes of a job have in common.
-pub(crate) const JOB: &str = "LEGATE_JOB";
+/// What srun adds to the number of the signal that ended a rank, to make its own exit code.
+const SRUN_SIGNALS_FROM: i32 = 128;
 
 /// A command that starts all ranks.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) words: Vec<OsString>,
     /// Variables to set, where they are not set already.
     pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// What the runner adds to the number of the signal that ended a rank, to make its own exit code.
+    pub(crate) signals_from: i32,
 }
 
 /// How many ranks, and where.
@@ -59,7 +59,6 @@ impl Job {
     pub(crate) fn plan(
         shape: Shape,
         settings: &Settings,
-        machine: &Machine,
         package: &Path,
         arguments: impl IntoIterator<Item = OsString>,
     ) -> Result<Job, String> {
@@ -86,21 +85,15 @@ impl Job {
             }
             "srun" => Job::srun(shape, &families)?,
             "auto" if shape.nodes > 1 && env::var_os("SLURM_JOB_ID").is_some() => Job::srun(shape, &families)?,
-            _ => Job::mpirun(shape, &families, machine)?,
+            _ => Job::mpirun(shape, &families)?,
         };
         let own = env::current_exe().map_err(|error| format!("cannot tell where its own executable is: {error}"))?;
         job.words.push(own.into());
         job.words.extend(arguments);
-        let mut hidden = OsString::new();
-        if std::io::stdout().is_terminal() && env::var_os("PYTHONUNBUFFERED").is_none() {
-            job.variables.push(("PYTHONUNBUFFERED", "1".into()));
-            hidden.push("PYTHONUNBUFFERED");
-        }
-        job.variables.push(("LEGATE_HIDE", hidden));
         Ok(job)
     }
 
-    fn mpirun(shape: Shape, families: &[&Family], machine: &Machine) -> Result<Job, String> {
+    fn mpirun(shape: Shape, families: &[&Family]) -> Result<Job, String> {
         let found = families.iter().find_map(|family| Some((family, family.runner()?)));
         let Some((family, runner)) = found else {
             let names: Vec<_> = families.iter().map(|family| family.name).collect();
@@ -116,9 +109,8 @@ impl Job {
             let (flag, form) = family.per_node;
             words.extend([flag.into(), form.replace('N', &shape.per_node.to_string()).into()]);
         }
-        let crowded = if shape.per_node > machine.cpus { family.crowded } else { &[] };
-        let rows = family.environment.iter().chain(crowded);
-        Ok(Job { runner, words, variables: rows.map(|&(name, value)| (name, value.into())).collect() })
+        let variables = family.environment.iter().map(|&(name, value)| (name, value.into())).collect();
+        Ok(Job { runner, words, variables, signals_from: family.signals_from })
     }
 
     fn srun(shape: Shape, families: &[&Family]) -> Result<Job, String> {
@@ -139,7 +131,8 @@ impl Job {
             format!("--mpi={}", family.srun),
         ];
         let rows = family.environment.iter().map(|&(name, value)| (name, value.into()));
-        Ok(Job { runner, words: words.map(OsString::from).into(), variables: rows.collect() })
+        let words = words.map(OsString::from).into();
+        Ok(Job { runner, words, variables: rows.collect(), signals_from: SRUN_SIGNALS_FROM })
     }
 }
 

@@ -5,6 +5,7 @@
 //! arrays: `legate.start`, on the Python side, takes over before Python runs the program.
 
 mod command;
+mod desk;
 mod elf;
 mod family;
 mod flags;
@@ -87,10 +88,8 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let why_alone = why_python_alone(&line);
     let ranks = rank.map_or_else(|| Shape::asked(&settings).ranks(), |rank| rank.ranks);
     let mut start = Start { words: line.python, variables: Vec::new() };
-    if let Some(rank) = rank
-        && let Some(kept) = rank.close_off(settings.given("rank-output"))?
-    {
-        start.variables.push(("LEGATE_STDERR", kept.to_string().into()));
+    if let Some(rank) = rank {
+        start.variables.extend(rank.settle_streams(settings.given("rank-output"))?);
     }
     if let Some(why) = why_alone {
         if let Alone::KeptOut(letter) = why
@@ -110,11 +109,11 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let boot = requirements::boot_folder()?;
     let package = boot.parent().unwrap_or(&boot);
     if rank.is_none() && ranks > 1 {
-        let job = Job::plan(Shape::asked(&settings), &settings, &machine, package, env::args_os().skip(1))?;
+        let job = Job::plan(Shape::asked(&settings), &settings, package, env::args_os().skip(1))?;
         if verbose {
             eprintln!("legate: {job}");
         }
-        return supervise::run(&job).map(End::Code);
+        return supervise::run(&job, verbose).map(End::Code);
     }
     if verbose {
         eprintln!("legate: {} (found by {}), {way}", python.path.display(), python.found);

@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
+use crate::desk::{self, HIGH};
 use crate::family::Family;
 use crate::machine::Machine;
 use crate::settings::Settings;
@@ -108,7 +109,7 @@ impl Rank {
             ("LEGATE_PLUGIN", plugin.into()),
         ];
         // Variables that the program is not to see.
-        let mut hidden = env::var_os("LEGATE_HIDE").unwrap_or_default();
+        let mut hidden = OsString::new();
         let mut give = |name: &'static str, value: String| {
             variables.push((name, value.into()));
             hidden.push(format!(" {name}"));
@@ -118,6 +119,12 @@ impl Rank {
         }
         if let (None, Some(memory)) = (settings.given("sysmem"), machine.memory_bytes) {
             give("LEGATE_SYSMEM", (memory / self.local as u64).to_string());
+        }
+        let crowded = if self.local > machine.cpus { family.crowded } else { &[] };
+        for &(name, value) in family.quiet.iter().chain(crowded) {
+            if env::var_os(name).is_none() {
+                give(name, value.to_owned());
+            }
         }
         // One seed for all: sets and dictionaries keyed by texts have one order on every rank.
         if env::var_os("PYTHONHASHSEED").is_none_or(|seed| seed.is_empty() || seed == "random") {
@@ -136,16 +143,29 @@ impl Rank {
         }
     }
 
-    /// Closes this rank off unless it is rank 0: its input is empty, its output goes nowhere or into a file in `folder`. What it
-    /// must still say (a traceback that no other rank has) goes to the stream whose number is left in LEGATE_STDERR.
-    pub(crate) fn close_off(&self, folder: Option<&OsStr>) -> Result<Option<RawFd>, String> {
-        if self.number == 0 {
-            return Ok(None);
-        }
+    /// Gives rank 0 the streams of the job's desk, where there is one, and closes the others off: their input is empty, their
+    /// output goes nowhere or into files in `folder`. What they must still say (a traceback that no other rank has) goes to the
+    /// stream whose number is among the variables.
+    pub(crate) fn settle_streams(&self, folder: Option<&OsStr>) -> Result<Vec<(&'static str, OsString)>, String> {
         let refused = |error: io::Error| format!("rank {}: its streams: {error}", self.number);
-        // SAFETY: numbers of streams; the copy stays open until the process ends.
-        let kept = unsafe { libc::fcntl(2, libc::F_DUPFD, 100) };
-        point(0, &File::open("/dev/null").map_err(refused)?).map_err(refused)?;
+        let seat = desk::report(self.number);
+        let mut variables: Vec<(&'static str, OsString)> = Vec::new();
+        if let Some(seat) = &seat {
+            variables.push(("LEGATE_LINE", seat.line.to_string().into()));
+        }
+        if self.number == 0 {
+            for (own, given) in seat.into_iter().flat_map(|seat| seat.streams).enumerate() {
+                point(own as RawFd, given).map_err(refused)?;
+                close(given);
+            }
+            return Ok(variables);
+        }
+        let errors = seat.as_ref().map_or(2, |seat| seat.streams[2]);
+        // SAFETY: a copy of an open stream; it stays open until the process ends.
+        let kept = unsafe { libc::fcntl(errors, libc::F_DUPFD, HIGH) };
+        variables.push(("LEGATE_STDERR", kept.to_string().into()));
+        seat.into_iter().flat_map(|seat| seat.streams).for_each(close);
+        point(0, File::open("/dev/null").map_err(refused)?.as_raw_fd()).map_err(refused)?;
         for (stream, ending) in [(1, "out"), (2, "err")] {
             let file = match folder {
                 Some(folder) => {
@@ -154,16 +174,21 @@ impl Rank {
                 }
                 None => OpenOptions::new().write(true).open("/dev/null"),
             };
-            point(stream, &file.map_err(refused)?).map_err(refused)?;
+            point(stream, file.map_err(refused)?.as_raw_fd()).map_err(refused)?;
         }
-        Ok(Some(kept))
+        Ok(variables)
     }
 }
 
-/// Makes a standard stream lead to a file.
-fn point(stream: RawFd, file: &File) -> io::Result<()> {
-    // SAFETY: both are open streams of this process.
-    if unsafe { libc::dup2(file.as_raw_fd(), stream) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Makes a standard stream lead where another stream does.
+fn point(stream: RawFd, other: RawFd) -> io::Result<()> {
+    // SAFETY: both are streams of this process.
+    if unsafe { libc::dup2(other, stream) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn close(stream: RawFd) {
+    // SAFETY: an open stream that nothing else knows of.
+    unsafe { libc::close(stream) };
 }
 
 /// Number of CPUs in a process's mask; 0 means this process.

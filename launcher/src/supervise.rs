@@ -5,52 +5,120 @@
 //! that no rank is left when this returns or dies, and that its own end is the program's: exit code or signal. What ranks have
 //! to do with each other is not its business.
 
+use std::ffi::CStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::job::{JOB, Job};
+use crate::desk::{Desk, Goodbye, JOB};
+use crate::job::Job;
 
 /// How long ranks have to end after SIGTERM before they are killed.
 const GRACE: Duration = Duration::from_secs(6);
 /// Ctrl-C that often ends the job even where the program goes on.
 const INSISTING: usize = 3;
+/// How often it looks around, in milliseconds, where nothing happens.
+const LOOK_MS: i32 = 200;
+/// What a shell adds to a signal's number to make an exit code.
+const FROM_SIGNAL: i32 = 128;
 /// Signals that this process waits for.
 const SIGNALS: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// Variables that hold a rank's number.
-const NUMBERS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 /// Runs the job; gives its exit code, or ends by the signal that ended it.
-pub(crate) fn run(job: &Job) -> Result<u8, String> {
-    let name = format!(
-        "{}-{}",
-        std::process::id(),
-        fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default().trim()
-    );
-    let signals = block_signals();
-    let mut child = start(job, &name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
-    let status = attend(&mut child, &name, &signals).map_err(|error| format!("lost sight of its ranks: {error}"))?;
-    for rank in ranks(&name) {
-        send(rank.process, libc::SIGKILL);
-    }
-    let signal = status.signal().or_else(|| status.code().map(|code| code - 128)).unwrap_or_default();
-    if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) {
+pub(crate) fn run(job: &Job, verbose: bool) -> Result<u8, String> {
+    let mut desk = Desk::open().map_err(|error| format!("cannot open a socket for its ranks: {error}"))?;
+    let signals = block_signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
+    let complaints = Complaints::gather(&mut child, verbose);
+    let outcome = attend(&mut child, &mut desk, &complaints, signals);
+    let (status, asked) = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
+    members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
+    desk.attend();
+    drop(complaints);
+    if let Some(signal) = asked {
         end_by(signal);
     }
-    match status.code() {
-        Some(code) => Ok(u8::try_from(code).unwrap_or(1)),
-        None => Err(format!("{} was ended by signal {signal}", job.runner.display())),
+    let code = status.code().unwrap_or_else(|| FROM_SIGNAL + status.signal().unwrap_or_default());
+    if desk.left.contains(&(0, Goodbye::Interrupted)) {
+        end_by(libc::SIGINT);
+    }
+    match desk.left.first() {
+        Some((rank, Goodbye::Missing)) if code != 0 => {
+            let base = if code > FROM_SIGNAL { FROM_SIGNAL } else { job.signals_from };
+            let signal = code - base;
+            eprintln!("legate: rank {rank} was ended by signal {signal} ({})", name_of(signal));
+            return Ok(u8::try_from(FROM_SIGNAL + signal).unwrap_or(1));
+        }
+        Some(_) | None => {}
+    }
+    Ok(u8::try_from(code).unwrap_or(1))
+}
+
+/// The name of a signal, as `Killed`.
+fn name_of(signal: i32) -> String {
+    // SAFETY: the text is static, or stays until the next call; there is one thread that calls.
+    unsafe { CStr::from_ptr(libc::strsignal(signal)) }.to_string_lossy().into_owned()
+}
+
+/// What the runner itself says: it is shown until rank 0, which has streams of its own, has reported, and then only where all
+/// is to be told.
+struct Complaints {
+    shown: Arc<AtomicBool>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Complaints {
+    fn gather(child: &mut Child, verbose: bool) -> Complaints {
+        let shown = Arc::new(AtomicBool::new(true));
+        let mut readers = Vec::new();
+        if let Some(stream) = child.stdout.take() {
+            let shown = shown.clone();
+            readers.push(std::thread::spawn(move || {
+                pass_on(stream, io::stdout(), || verbose || shown.load(Ordering::Relaxed))
+            }));
+        }
+        if let Some(stream) = child.stderr.take() {
+            let shown = shown.clone();
+            readers.push(std::thread::spawn(move || {
+                pass_on(stream, io::stderr(), || verbose || shown.load(Ordering::Relaxed))
+            }));
+        }
+        Complaints { shown, readers }
+    }
+}
+
+impl Drop for Complaints {
+    fn drop(&mut self) {
+        for reader in self.readers.drain(..) {
+            // A panic of the reader has been shown already.
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Copies a stream to its end, or takes it in silence.
+fn pass_on(mut from: impl Read, mut to: impl Write, shown: impl Fn() -> bool) {
+    let mut room = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut room) {
+        if shown() {
+            // Whoever closed the stream does not want to know.
+            let _ = to.write_all(&room[..length]).and_then(|()| to.flush());
+        }
     }
 }
 
 /// Starts the runner in a session of its own, so that a terminal's Ctrl-C comes to us alone; it ends when this process does.
 fn start(job: &Job, name: &str) -> io::Result<Child> {
     let mut command = Command::new(&job.runner);
-    command.args(&job.words).env(JOB, name);
+    command.args(&job.words).env(JOB, name).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (variable, value) in &job.variables {
         if std::env::var_os(variable).is_none() {
             command.env(variable, value);
@@ -70,65 +138,76 @@ fn start(job: &Job, name: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Waits for the runner's end, and passes signals on.
-fn attend(child: &mut Child, name: &str, signals: &libc::sigset_t) -> io::Result<ExitStatus> {
+/// Waits for the runner's end, and passes signals on; also gives the signal with which someone ended the job.
+fn attend(
+    child: &mut Child,
+    desk: &mut Desk,
+    complaints: &Complaints,
+    signals: RawFd,
+) -> io::Result<(ExitStatus, Option<i32>)> {
     let runner = child.id() as libc::pid_t;
     let mut interrupts = 0;
-    let mut deadline: Option<Instant> = None;
+    let mut asked: Option<(i32, Instant)> = None;
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
+        desk.attend();
+        if desk.has_seen(0) {
+            complaints.shown.store(false, Ordering::Relaxed);
         }
-        let patience = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-        // SAFETY: a set of signals and a time; what else is known of the signal is not wanted.
-        let signal = unsafe { libc::sigtimedwait(signals, null_mut(), &raw const patience) };
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, asked.map(|(signal, _)| signal)));
+        }
+        let signal = next_signal(desk, signals);
         match signal {
             libc::SIGINT => {
                 interrupts += 1;
-                let first = ranks(name).into_iter().find(|rank| rank.number == 0);
-                match first {
+                match desk.guest(0) {
                     Some(first) if interrupts < INSISTING => send(first.process, libc::SIGINT),
                     _ => {
                         send(runner, libc::SIGTERM);
-                        deadline.get_or_insert_with(|| Instant::now() + GRACE);
+                        asked.get_or_insert((signal, Instant::now()));
                     }
                 }
             }
             libc::SIGTERM | libc::SIGHUP => {
                 send(runner, libc::SIGTERM);
-                deadline.get_or_insert_with(|| Instant::now() + GRACE);
+                asked.get_or_insert((signal, Instant::now()));
             }
             _ => {}
         }
-        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            ranks(name).iter().for_each(|rank| send(rank.process, libc::SIGKILL));
+        if asked.is_some_and(|(_, since)| since.elapsed() > GRACE) {
+            members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
             send(runner, libc::SIGKILL);
         }
     }
 }
 
-/// A process of the job on this machine.
-struct RankProcess {
-    process: libc::pid_t,
-    number: usize,
+/// Waits until a signal is there, something happens at the desk, or some time is over; the signal, or 0.
+fn next_signal(desk: &Desk, signals: RawFd) -> i32 {
+    let wish = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut streams: Vec<libc::pollfd> = [signals].into_iter().chain(desk.streams()).map(wish).collect();
+    let mut signal = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+    // SAFETY: open streams; the signal is looked at when all of it has been read.
+    unsafe {
+        libc::poll(streams.as_mut_ptr(), streams.len() as libc::nfds_t, LOOK_MS);
+        let whole = size_of::<libc::signalfd_siginfo>();
+        if libc::read(signals, signal.as_mut_ptr().cast(), whole) == whole as isize {
+            return signal.assume_init().ssi_signo as i32;
+        }
+    }
+    0
 }
 
-/// The job's ranks on this machine, and forked children of theirs: processes that were started with the job's name.
-fn ranks(name: &str) -> Vec<RankProcess> {
+/// Processes on this machine that were started with the job's name: ranks, what the runner needs, and forked children.
+fn members(name: &str) -> Vec<libc::pid_t> {
     let job = format!("{JOB}={name}");
-    let processes =
-        fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let found = processes.filter_map(|process: libc::pid_t| {
-        let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
-        let rows: Vec<&str> =
-            environment.split(|&byte| byte == 0).filter_map(|row| std::str::from_utf8(row).ok()).collect();
-        let number = |name: &&str| rows.iter().find_map(|row| row.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
-        let number = rows.contains(&job.as_str()).then(|| NUMBERS.iter().find_map(number)).flatten()?;
-        Some(RankProcess { process, number })
-    });
-    let mut found: Vec<RankProcess> = found.collect();
-    found.sort_by_key(|rank| rank.process);
-    found
+    let processes = fs::read_dir("/proc").into_iter().flatten();
+    let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process: &libc::pid_t| {
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|row| row == job.as_bytes())
+        })
+        .collect()
 }
 
 fn send(process: libc::pid_t, signal: i32) {
@@ -136,8 +215,8 @@ fn send(process: libc::pid_t, signal: i32) {
     unsafe { libc::kill(process, signal) };
 }
 
-/// Has the signals wait until they are asked for.
-fn block_signals() -> libc::sigset_t {
+/// Has the signals wait in a stream until they are asked for.
+fn block_signals() -> io::Result<RawFd> {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the set is filled in before it is used; this process has one thread.
     unsafe {
@@ -146,7 +225,10 @@ fn block_signals() -> libc::sigset_t {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), null_mut());
-        set.assume_init()
+        match libc::signalfd(-1, set.as_ptr(), libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) {
+            ..0 => Err(io::Error::last_os_error()),
+            stream => Ok(stream),
+        }
     }
 }
 
