@@ -1,7 +1,7 @@
 //! Interception by caller: who asked for `numpy`, and so which `numpy` to give.
 //!
 //! Lives here: a replaced `builtins.__import__` and `importlib.import_module`. `caller` judges who asks; `front` puts functions of ours
-//! before NumPy's; `array_method` looks after classes of the user's own.
+//! before NumPy's, `replica` before Python's; `array_method` looks after classes of the user's own.
 //!
 //! Promises: an import of anything but NumPy costs a few nanoseconds more than Python's own; no frame of ours shows in a
 //! traceback; the host NumPy is what `sys.modules` holds and what installed packages and the standard library get.
@@ -13,6 +13,7 @@ mod arguments;
 mod array_method;
 mod caller;
 mod front;
+mod replica;
 
 use std::ffi::{CStr, c_int};
 use std::ptr::null_mut;
@@ -293,5 +294,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(install_interception, module)?)?;
     module.add_function(wrap_pyfunction!(caller_kind, module)?)?;
     module.add_function(wrap_pyfunction!(called_by_user_now, module)?)?;
-    front::register(module)
+    front::register(module)?;
+    replica::register(module)
 }

@@ -232,5 +232,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;
+    crate::garbage::register(module)?;
     crate::intercept::register(module)
 }

@@ -167,7 +167,7 @@ pub(super) fn judge_globals(globals: &Bound<'_, PyDict>) -> Option<Caller> {
 }
 
 /// The running Python frame and those that wait for it, innermost first.
-fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
+pub(super) fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
     // SAFETY: the GIL is held; a borrowed reference, or null when no Python code runs.
     let innermost = unsafe { ffi::PyEval_GetFrame() };
     // SAFETY: as above.

@@ -1,0 +1,57 @@
+"""Several shards run a program, and the world sees what one Python does: the same output, files, errors and exit code.
+
+Promises that every program runs with two and three shards, and that no shard's own output differs from that of shard 0.
+"""
+import pytest
+
+from tests import candidate
+from tests.replicate.file_programs import FILES
+from tests.replicate.programs import ALIKE, ANEW, PRINTING_CHILDREN
+from tests.replicate.shards import run
+
+PROGRAMS = {**FILES, **ALIKE}
+INPUT = "Ada\nsecond line\nabcdef\nstop here\nrest\nof it"
+
+
+def tree(folder):
+    """Every file below a folder, with what it holds."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def folders(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_dir())
+
+
+def place(tmp_path, name, text):
+    script = tmp_path / f"{name}.py"
+    script.write_text(text)
+    here = tmp_path / "here"
+    here.mkdir()
+    return str(script), here
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_the_world_sees_one(tmp_path, name, shards):
+    script, here = place(tmp_path, name, PROGRAMS[name])
+    there = tmp_path / "there"
+    there.mkdir()
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
+    seen = run([script], shards, cwd=here, stdin=INPUT)
+    assert seen.stdout == expected.stdout, seen.stderr
+    assert (seen.code, seen.stderr.splitlines()[-1:]) == (expected.code, expected.stderr.splitlines()[-1:])
+    for stdout, stderr, code in seen.others:
+        assert code == seen.code, stderr
+        assert stdout == seen.stdout or name in PRINTING_CHILDREN, stderr
+    assert tree(here) == tree(there)
+    assert folders(here) == folders(there)
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+@pytest.mark.parametrize("name", sorted(ANEW))
+def test_all_shards_are_one(tmp_path, name, shards):
+    script, here = place(tmp_path, name, ANEW[name])
+    seen = run([script], shards, cwd=here)
+    assert seen.code == 0, seen.stderr
+    for stdout, stderr, code in seen.others:
+        assert (stdout, code) == (seen.stdout, seen.code), stderr

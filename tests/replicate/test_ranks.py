@@ -1,0 +1,44 @@
+"""The same programs as ranks of an MPI job that the launcher starts.
+
+Promises that each runs once with two ranks and that the world sees one. Skipped where no MPI plugin was built.
+"""
+import pytest
+
+from tests import candidate
+from tests.candidate import TOP
+from tests.replicate.file_programs import FILES
+from tests.replicate.programs import ALIKE, ANEW
+from tests.replicate.test_programs import INPUT, PROGRAMS, folders, place, tree
+
+pytestmark = pytest.mark.skipif(not list((TOP / "site-packages" / "legate").glob("_mpi_*.so")), reason="no MPI plugin is built")
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+# Open MPI's mpirun gives rank 0 a terminal for standard output, whatever its own is.
+NOT_YET = {"terminals"}
+
+
+def run(script, ranks, here, output):
+    words = [*candidate.command(), "--ranks-per-node", str(ranks), "--rank-output", str(output), script]
+    return candidate.run(words, cwd=here, stdin=INPUT, env=ROOT, limit_s=90)
+
+
+@pytest.mark.parametrize("name", sorted({**FILES, **ALIKE}.keys() - NOT_YET))
+def test_the_world_sees_one(tmp_path, name):
+    script, here = place(tmp_path, name, PROGRAMS[name])
+    there = tmp_path / "there"
+    there.mkdir()
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
+    seen = run(script, 2, here, tmp_path / "output")
+    assert seen.stdout == expected.stdout, seen.stderr
+    assert (seen.code, seen.last_error_line) == (expected.code, expected.last_error_line)
+    assert (tree(here), folders(here)) == (tree(there), folders(there))
+
+
+@pytest.mark.parametrize("name", sorted(ANEW))
+def test_all_ranks_are_one(tmp_path, name):
+    script, here = place(tmp_path, name, ANEW[name])
+    seen = run(script, 3, here, tmp_path / "output")
+    assert seen.code == 0, seen.stderr
+    for rank in (1, 2):
+        assert (tmp_path / "output" / f"rank-{rank}.out").read_text() == seen.stdout
