@@ -28,6 +28,7 @@ use smallvec::SmallVec;
 use crate::program::{Element, Memory, Program, Split, Tile};
 use fold::State;
 use fold::total::{self, Part};
+use fold::wire;
 use nest::{Base, Nest, Walk};
 use plan::{Operation, Plan, Target};
 pub use scratch::Scratch;
@@ -60,6 +61,17 @@ impl std::error::Error for LoopError {}
 #[derive(Clone, Debug, Default)]
 pub struct Partials {
     totals: Vec<Part>,
+}
+
+impl Partials {
+    /// The partials as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in &self.totals {
+            wire::write(part, &mut bytes);
+        }
+        bytes
+    }
 }
 
 /// A program ready to run.
@@ -127,14 +139,40 @@ impl Executable {
         Ok(run.into_partials())
     }
 
+    /// The partials of rows `rows`, from those of all their tiles in order.
+    pub fn merge(&self, partials: &[Partials], rows: &Range<usize>, flags: &FlagTable) -> Result<Partials, LoopError> {
+        let mut totals = vec![Part::Nothing; self.program.totals.len()];
+        let mut events = status::Events::begin(flags);
+        for (plan, pass) in self.plans.iter().zip(&self.program.passes) {
+            let own = pass_rows(&pass.rows, rows);
+            let row_elements = plan.nest.row_elements;
+            let range = (own.start - pass.rows.start) * row_elements..(own.end - pass.rows.start) * row_elements;
+            for (fold, total, elements) in plan.totals() {
+                let parts = partials.iter().map(|partial| partial.totals[total].clone()).collect();
+                totals[total] = total::merge(fold, elements, &range, parts)?;
+                events.take(fold.flags);
+            }
+        }
+        Ok(Partials { totals })
+    }
+
+    /// What [`Partials::to_bytes`] wrote; bytes behind it are ignored.
+    pub fn partials_from(&self, mut bytes: &[u8]) -> Partials {
+        Partials { totals: self.program.totals.iter().map(|_| wire::read(&mut bytes)).collect() }
+    }
+
+    /// Most bytes of [`Partials::to_bytes`] for merged partials; 0 if the program has no totals.
+    pub fn partial_bytes(&self) -> usize {
+        let totals = self.plans.iter().flat_map(Plan::totals);
+        totals.map(|(fold, _, elements)| wire::limit(&fold.rule, elements)).sum()
+    }
+
     /// The totals, from the partials of all tiles in the order of their rows.
     pub fn finish(&self, partials: &[Partials], flags: &FlagTable) -> Result<Vec<Element>, LoopError> {
         let mut totals = vec![Element([0; 32]); self.program.totals.len()];
         let mut events = status::Events::begin(flags);
         for plan in &self.plans {
-            for operation in &plan.operations {
-                let Operation::Fold(fold, _) = operation else { continue };
-                let Target::Total { total, elements } = fold.target else { continue };
+            for (fold, total, elements) in plan.totals() {
                 let parts = partials.iter().map(|partial| partial.totals[total].clone()).collect();
                 totals[total] = total::join(fold, elements, parts)?;
                 events.take(fold.flags);

@@ -12,7 +12,7 @@ mod stream;
 mod tests;
 mod tree;
 
-pub(crate) use pieces::{Collector, Piece, combine};
+pub(crate) use pieces::{Collector, Piece, combine, merge, piece_limits};
 pub(crate) use rows::sum_rows;
 pub(crate) use stream::Stream;
 pub(crate) use tree::{Half, Pair, Summand};

@@ -238,6 +238,9 @@ impl DeferredArray {
         if !state::is_synced(field.last_touch()) || field.current_address() == 0 {
             return Ok(None);
         }
+        if shim.shards > 1 && !shim.is_here(field, &numpy_api::bytes_of(&self.phantom(py), PHANTOM)?) {
+            return Ok(None);
+        }
         self.alias(py, shim).map(Some)
     }
 

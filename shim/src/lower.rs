@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "binds block programs to addresses")]
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use legate_kernels::execute::{Executable, FlagTable, Partials, Scratch};
@@ -34,9 +35,21 @@ pub(crate) struct Event {
 pub(crate) struct Kernels {
     events: Mutex<Vec<Event>>,
     any: AtomicBool,
+    /// With several shards: what this shard alone has seen.
+    unshared: Option<Mutex<Vec<Event>>>,
 }
 
 impl Kernels {
+    /// The task table of one of `shards` shards.
+    pub(crate) fn new(shards: usize) -> Kernels {
+        Kernels { unshared: (shards > 1).then(Mutex::default), ..Kernels::default() }
+    }
+
+    fn raise(&self, sequence: Sequence, flags: u8) {
+        self.events.lock().push(Event { sequence, flags });
+        self.any.store(true, Ordering::Release);
+    }
+
     /// Whether [`Kernels::take_events`] would return any.
     pub(crate) fn has_events(&self) -> bool {
         self.any.load(Ordering::Acquire)
@@ -129,10 +142,40 @@ impl Backend for Kernels {
         }
         for (entry, sequence) in compiled.sequences.iter().enumerate() {
             let flags = compiled.flags.get(entry);
-            if flags != 0 {
-                self.events.lock().push(Event { sequence: *sequence, flags });
-                self.any.store(true, Ordering::Release);
+            match &self.unshared {
+                _ if flags == 0 => {}
+                Some(unshared) => unshared.lock().push(Event { sequence: *sequence, flags }),
+                None => self.raise(*sequence, flags),
             }
+        }
+    }
+
+    fn part_bytes(&self, compiled: &Compiled) -> usize {
+        compiled.executable.partial_bytes()
+    }
+
+    fn pack(&self, compiled: &Compiled, partials: Vec<Partials>, rows: &Range<usize>) -> Vec<u8> {
+        match compiled.executable.merge(&partials, rows, &compiled.flags) {
+            Ok(merged) => merged.to_bytes(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn unpack(&self, compiled: &Compiled, bytes: &[u8]) -> Partials {
+        compiled.executable.partials_from(bytes)
+    }
+
+    fn take_events(&self, first: Sequence, bits: &mut [u8]) {
+        for event in self.unshared.iter().flat_map(|unshared| std::mem::take(&mut *unshared.lock())) {
+            if let Some(entry) = bits.get_mut((event.sequence - first) as usize) {
+                *entry |= event.flags;
+            }
+        }
+    }
+
+    fn give_events(&self, first: Sequence, bits: &[u8]) {
+        for (entry, flags) in bits.iter().enumerate().filter(|(_, flags)| **flags != 0) {
+            self.raise(first + entry as Sequence, *flags);
         }
     }
 

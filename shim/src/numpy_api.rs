@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "NumPy's C interface")]
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use pyo3::exceptions::PyImportError;
@@ -177,6 +178,21 @@ pub(crate) fn geometry<'a>(array: &'a Bound<'_, PyAny>) -> Geometry<'a> {
             flags: fields.flags,
         }
     }
+}
+
+/// The bytes that an array's elements lie in, counted from an address; empty for an array without elements.
+pub(crate) fn bytes_of(array: &Bound<'_, PyAny>, start: usize) -> PyResult<Range<usize>> {
+    let geometry = geometry(array);
+    if geometry.size() == 0 {
+        return Ok(0..0);
+    }
+    let item_bytes: usize = array.getattr("itemsize")?.extract()?;
+    let (mut low, mut high) = (geometry.data - start, geometry.data - start + item_bytes);
+    for (length, stride) in geometry.shape.iter().zip(geometry.strides) {
+        let reach = ((length - 1) * stride).unsigned_abs();
+        if *stride < 0 { low -= reach } else { high += reach }
+    }
+    Ok(low..high)
 }
 
 /// The array's dtype object.

@@ -27,7 +27,8 @@ fn small() -> usize {
     state::min_chunk()
 }
 
-/// The alias made before, if the program has waited for all that was issued on the field and its memory is where it was.
+/// The alias made before, if the program has waited for all that was issued on the field, its memory is where it was, and every
+/// shard has its newest values.
 pub(crate) fn alias_of<'py>(py: Python<'py>, array: &DeferredArray) -> Option<Bound<'py, PyAny>> {
     // SAFETY: an object that the array keeps, or null; a reference is taken before anybody's code runs.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, ready(py, array)) }
@@ -46,7 +47,16 @@ fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
         let told = |array: &Py<PyAny>| numpy_api::geometry(array.bind(py)).has(flag::WRITEABLE);
         told(phantom) == told(alias)
     });
-    if stays && agrees && state::is_synced(field.last_touch()) { alias.as_ptr() } else { std::ptr::null_mut() }
+    if !stays || !agrees || !state::is_synced(field.last_touch()) {
+        return std::ptr::null_mut();
+    }
+    if state::is_several() {
+        let address = array.origin.load(Ordering::Relaxed);
+        if !numpy_api::bytes_of(alias.bind(py), address).is_ok_and(|bytes| field.is_everywhere(&bytes)) {
+            return std::ptr::null_mut();
+        }
+    }
+    alias.as_ptr()
 }
 
 /// What a key of plain indices, slices, new axes and an ellipsis asks of an array; `None` for any other key.

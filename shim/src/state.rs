@@ -2,11 +2,12 @@
 //!
 //! Made once, when `legate._core` is loaded or first configured; never torn down (the process ends first).
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use legate_runtime::{Issued, Mapper, Runtime, RuntimeError, Sequence};
+use legate_runtime::{Field, Issued, Mapper, Runtime, RuntimeError, Sequence};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -36,6 +37,8 @@ pub(crate) struct Shim {
     pub(crate) origins: Origins,
     /// Counts for `--report`.
     pub(crate) report: Mutex<Report>,
+    /// Number of shards.
+    pub(crate) shards: usize,
 }
 
 /// Highest launch that the program has waited for: decides, in program order, what counts as resident.
@@ -43,6 +46,15 @@ static SYNCED: AtomicU64 = AtomicU64::new(0);
 
 /// `Settings::min_chunk` of the shim that runs.
 static MIN_CHUNK: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Number of shards.
+static SHARDS: AtomicUsize = AtomicUsize::new(1);
+
+/// Whether there are other shards.
+#[inline]
+pub(crate) fn is_several() -> bool {
+    SHARDS.load(Ordering::Relaxed) > 1
+}
 
 /// Elements from which on an array is large.
 #[inline]
@@ -96,6 +108,8 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         MIN_CHUNK.store(settings.min_chunk, Ordering::Relaxed);
         crate::slots::install(py);
         crate::hook::install(&numpy)?;
+        let transport = crate::shards::transport();
+        SHARDS.store(transport.shards(), Ordering::Relaxed);
         let mapper = Mapper {
             cpus: settings.cpus,
             processors: settings.processors,
@@ -108,7 +122,8 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         };
         Ok(Shim {
             dtypes: Dtypes::new(&numpy)?,
-            runtime: Runtime::new(Kernels::default(), mapper),
+            runtime: Runtime::new(Kernels::new(transport.shards()), mapper, transport.clone()),
+            shards: transport.shards(),
             resolutions: Mutex::new(Resolutions::default()),
             origins: Origins::new(&numpy)?,
             report: Mutex::new(Report::default()),
@@ -160,6 +175,11 @@ impl Shim {
         is_synced(sequence)
     }
 
+    /// Whether this shard holds the newest values of a range of a field's bytes, once all launches on the field are done.
+    pub(crate) fn is_here(&self, field: &Field, bytes: &Range<usize>) -> bool {
+        self.shards == 1 || field.is_everywhere(bytes)
+    }
+
     /// Does what issuing a launch obliges to.
     pub(crate) fn settle(&self, py: Python<'_>, issued: Issued, at_once: bool) -> PyResult<()> {
         crate::garbage::launched(py)?;
@@ -169,7 +189,8 @@ impl Shim {
         if issued.backlog {
             self.await_launch(py, self.runtime.backlog_end())?;
         }
-        self.warn(py)
+        // With several shards, warnings appear where all shards see them: at waits.
+        if self.shards == 1 { self.warn(py) } else { Ok(()) }
     }
 
     fn warn(&self, py: Python<'_>) -> PyResult<()> {

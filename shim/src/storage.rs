@@ -4,14 +4,18 @@
 //! the base object of every host alias: while a pinning one lives, the field's memory does not move and every operation
 //! that touches it finishes at its line. Both are found again from any view that NumPy makes of an array over them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use legate_runtime::{Field, Handle};
+use legate_runtime::view::View;
+use legate_runtime::{Field, Handle, Operand, Parallel, Privilege, Work};
 use pyo3::prelude::*;
+use smallvec::smallvec;
 
 use crate::array::{DeferredArray, PHANTOM, PHANTOM_BYTES};
 use crate::numpy_api::{self, flag};
 use crate::state::Shim;
+use crate::task::Task;
 
 /// A user's hold on a field, as a Python object.
 #[pyclass(frozen, module = "legate._core")]
@@ -121,6 +125,29 @@ pub(crate) fn phantom_of<'py>(
     )
 }
 
+/// Reads of small parts of a field, one after the other, after which all of it is fetched from the other shards at once.
+const SMALL_READS: u32 = 8;
+
+/// Waits for all that was issued on a field, and has this shard hold the newest values of a range of its bytes.
+pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
+    // Other threads may issue more while this one waits.
+    loop {
+        let touched = field.last_touch();
+        shim.wait(py, touched)?;
+        if field.last_touch() != touched {
+            continue;
+        }
+        if shim.is_here(field, bytes) {
+            return Ok(());
+        }
+        let wanted = if field.count_read() > SMALL_READS { 0..field.bytes() } else { bytes.clone() };
+        let view = View { offset: wanted.start as isize, strides: smallvec![1], item_bytes: 1 };
+        let operands = smallvec![Operand { field: field.clone(), view, privilege: Privilege::Read }];
+        let nothing = Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()));
+        shim.runtime.launch("gather".into(), Work::Whole, smallvec![wanted.len()], operands, nothing);
+    }
+}
+
 /// A host array over the memory of a phantom's field, all of whose launches are done.
 ///
 /// With `pinned` the memory stays where it is for as long as the array, or a view of it, lives.
@@ -132,14 +159,7 @@ pub(crate) fn alias<'py>(
     pinned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let field = storage.get().field();
-    // Other threads may issue more while this one waits.
-    loop {
-        let touched = field.last_touch();
-        shim.wait(py, touched)?;
-        if field.last_touch() == touched {
-            break;
-        }
-    }
+    bring(py, shim, field, &numpy_api::bytes_of(phantom, PHANTOM)?)?;
     let owner = if pinned {
         field.pin();
         Bound::new(py, Export { storage: storage.clone_ref(py) })?.into_any()

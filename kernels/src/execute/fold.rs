@@ -8,6 +8,7 @@
 pub(super) mod extreme;
 mod rule;
 pub(super) mod total;
+pub(super) mod wire;
 
 use smallvec::SmallVec;
 

@@ -151,6 +151,22 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Its totals: how each is folded, its number, and its elements.
+    pub(super) fn totals(&self) -> impl Iterator<Item = (&Fold, usize, usize)> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Fold(fold, _) => match fold.target {
+                Target::Total { total, elements } => Some((fold, total, elements)),
+                Target::Walk { .. } => None,
+            },
+            Operation::Load(_)
+            | Operation::Store(_)
+            | Operation::Call(_)
+            | Operation::Chain(_)
+            | Operation::Index { .. }
+            | Operation::Accumulate { .. } => None,
+        })
+    }
+
     /// Lowers a pass of `program`, whose nest is given.
     pub(super) fn new(program: &Program, pass: &Pass, nest: Nest) -> Plan {
         let gathers = gathers(pass, &nest);

@@ -103,6 +103,35 @@ fn list_parts<T: Summand>(low: usize, count: usize, first: usize, last: usize, p
     }
 }
 
+/// The fewest pieces of values `first..last` of a run of `count` values, from those of neighbouring tiles in order.
+pub(crate) fn merge<T: Summand>(first: usize, last: usize, count: usize, pieces: Vec<Piece<T>>) -> Vec<Piece<T>> {
+    let mut parts = VecDeque::new();
+    list_parts::<T>(0, count, first, last, &mut parts);
+    let mut pieces = VecDeque::from(pieces);
+    let merged = parts.into_iter().map(|(length, is_node)| match is_node {
+        true => Piece::Node(length, join::<T>(length, &mut pieces)),
+        false => Piece::Values(take_values(length, &mut pieces)),
+    });
+    merged.collect()
+}
+
+/// Most nodes and values that a tile's pieces of a run of `count` values hold.
+pub(crate) fn piece_limits<T: Summand>(count: usize) -> (usize, usize) {
+    (2 * (usize::BITS - count.leading_zeros()) as usize + 2, 2 * T::LEAF)
+}
+
+/// The next `count` values, which pieces hold one by one.
+fn take_values<T: Summand>(count: usize, pieces: &mut VecDeque<Piece<T>>) -> Vec<T> {
+    let mut values: Vec<T> = Vec::with_capacity(count);
+    while values.len() < count {
+        match pieces.pop_front() {
+            Some(Piece::Values(part)) => values.extend(part),
+            Some(Piece::Node(..)) | None => unreachable!("tiles cover the run and cut nodes as `list_parts` does"),
+        }
+    }
+    values
+}
+
 /// The sum of a run of `count` values from the pieces of all its tiles, in order.
 pub(crate) fn combine<T: Summand>(count: usize, pieces: Vec<Piece<T>>) -> T::Sum {
     let mut pieces = VecDeque::from(pieces);
@@ -118,13 +147,7 @@ fn join<T: Summand>(count: usize, pieces: &mut VecDeque<Piece<T>>) -> T::Sum {
         return sum;
     }
     if count <= T::LEAF {
-        let mut values: Vec<T> = Vec::with_capacity(count);
-        while values.len() < count {
-            match pieces.pop_front() {
-                Some(Piece::Values(part)) => values.extend(part),
-                Some(Piece::Node(..)) | None => unreachable!("tiles cover the run and cut nodes as `list_parts` does"),
-            }
-        }
+        let values = take_values(count, pieces);
         let item = size_of::<T>().cast_signed();
         // SAFETY: `count` values.
         return unsafe { T::leaf(values.as_ptr().cast(), item, count) };

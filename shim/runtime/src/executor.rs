@@ -12,6 +12,7 @@
 #![expect(unsafe_code, reason = "copies bytes between instances")]
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,6 +27,9 @@ use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
+use crate::shards::share::{self, Share};
+use crate::shards::{Traffic, collective};
+use crate::transport::{Transport, TransportError};
 
 /// Worker threads that share parts of work with the thread that asks.
 pub(crate) struct Workers {
@@ -116,6 +120,8 @@ pub(crate) struct Executor<B: Backend> {
     backend: B,
     mapper: Mapper,
     pool: Arc<Pool>,
+    transport: Arc<dyn Transport>,
+    pub(crate) traffic: Traffic,
     pub(crate) workers: Workers,
     queue: Mutex<VecDeque<Closed<B::Task>>>,
     arrived: Condvar,
@@ -132,12 +138,14 @@ pub(crate) struct Executor<B: Backend> {
 }
 
 impl<B: Backend> Executor<B> {
-    pub(crate) fn new(backend: B, mapper: Mapper, pool: Arc<Pool>) -> Executor<B> {
+    pub(crate) fn new(backend: B, mapper: Mapper, pool: Arc<Pool>, transport: Arc<dyn Transport>) -> Executor<B> {
         Executor {
             workers: Workers::new(mapper.cpus),
             backend,
             mapper,
             pool,
+            transport,
+            traffic: Traffic::default(),
             queue: Mutex::new(VecDeque::new()),
             arrived: Condvar::new(),
             served: AtomicBool::new(false),
@@ -203,7 +211,8 @@ impl<B: Backend> Executor<B> {
     pub(crate) fn wait(&self, sequence: Sequence, patience: Duration) -> Result<bool, String> {
         let deadline = Instant::now() + patience;
         while self.completed() < sequence {
-            let short = self.queue.lock().front().is_none_or(|window| window.short);
+            // With several shards a group may have to wait for others, and signals must be seen meanwhile.
+            let short = self.is_alone() && self.queue.lock().front().is_none_or(|window| window.short);
             if short || !self.served.load(Ordering::Acquire) {
                 let Some(_role) = self.running.try_lock_until(deadline) else { return Ok(false) };
                 if self.completed() < sequence && !self.run_next() {
@@ -244,33 +253,66 @@ impl<B: Backend> Executor<B> {
     /// Runs the window at the head of the queue. The caller holds the role.
     fn run_next(&self) -> bool {
         let Some(window) = self.queue.lock().pop_front() else { return false };
+        let first = window.launches.first().map_or(0, |launch| launch.sequence);
         let last = window.launches.last().map_or(0, |launch| launch.sequence);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), TransportError> {
             for group in fuse::plan(window.launches, self.mapper.fusion) {
                 if self.mapper.show_plan {
                     self.plan.lock().push_str(&group.to_string());
                 }
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
-                self.run_group(group);
-                self.complete(done);
+                self.run_group(group)?;
+                if self.is_alone() {
+                    self.complete(done);
+                }
             }
+            self.agree_on_events(first, last)
         }));
-        if let Err(panic) = outcome {
-            let text = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_else(|| "unknown".to_owned());
+        let failure = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(
+                panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                    .unwrap_or_else(|| "unknown".to_owned()),
+            ),
+        };
+        if let Some(text) = failure {
             self.failure.lock().get_or_insert(text);
         }
         self.complete(last);
         true
     }
 
-    fn run_group(&self, group: Group<B::Task>) {
+    fn is_alone(&self) -> bool {
+        self.transport.shards() == 1 || self.workers.alone.load(Ordering::Relaxed)
+    }
+
+    /// Has every shard see the floating-point events that any shard has seen in launches `first..=last`.
+    fn agree_on_events(&self, first: Sequence, last: Sequence) -> Result<(), TransportError> {
+        if self.is_alone() {
+            return Ok(());
+        }
+        let mut bits = vec![0; (last - first + 1) as usize];
+        self.backend.take_events(first, &mut bits);
+        collective::all_or(&*self.transport, &self.traffic, &mut bits)?;
+        self.backend.give_events(first, &bits);
+        Ok(())
+    }
+
+    fn run_group(&self, group: Group<B::Task>) -> Result<(), TransportError> {
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         self.counters.launches.fetch_add(group.members.len() as u64, Ordering::Relaxed);
         self.counters.unstored.fetch_add(group.temporaries.len() as u64, Ordering::Relaxed);
+        if group.members[0].launch.work == Work::Whole {
+            return self.run_whole(&group.members[0].launch);
+        }
+        let share = match self.is_alone() {
+            true => None,
+            false => Some(share::begin(&group, self.mapper.min_tile, &*self.transport, &self.traffic)?),
+        };
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group
             .buffers
@@ -278,7 +320,8 @@ impl<B: Backend> Executor<B> {
             .enumerate()
             .map(|(index, buffer)| {
                 if buffer.second {
-                    let block = self.second_instance(buffer);
+                    let needed = share.as_ref().map(|share| share.carries(&group, index, &*self.transport));
+                    let block = self.second_instance(buffer, needed.as_deref());
                     let address = block.address();
                     second.push((index, block));
                     address
@@ -287,27 +330,46 @@ impl<B: Backend> Executor<B> {
                 }
             })
             .collect();
-        if group.members[0].launch.work == Work::Whole {
-            let launch = &group.members[0].launch;
-            let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
-            self.backend.whole(launch, &starts, &self.workers);
-        } else {
-            self.run_tiles(&group, &addresses);
-        }
+        self.run_tiles(&group, &addresses, share.as_ref())?;
         for (index, block) in second {
             drop(group.buffers[index].field.swap(block));
         }
+        if let Some(share) = share {
+            share::end(&group, &share, &*self.transport, &self.traffic)?;
+        }
+        Ok(())
     }
 
-    fn run_tiles(&self, group: &Group<B::Task>, addresses: &[usize]) {
+    /// Runs a launch that is not divided: with several shards, each does all of it.
+    fn run_whole(&self, launch: &Launch<B::Task>) -> Result<(), TransportError> {
+        if !self.is_alone() {
+            for operand in &launch.operands {
+                let bytes = operand.view.extent(&launch.domain);
+                let bytes = bytes.start.max(0) as usize..bytes.end.max(0) as usize;
+                share::gather(&operand.field, &bytes, &*self.transport, &self.traffic)?;
+            }
+        }
+        let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
+        self.backend.whole(launch, &starts, &self.workers);
+        Ok(())
+    }
+
+    fn run_tiles(
+        &self,
+        group: &Group<B::Task>,
+        addresses: &[usize],
+        share: Option<&Share>,
+    ) -> Result<(), TransportError> {
         let compiled = self.backend.lower(group);
+        let own = share.map_or(0..group.rows, |share| share.rows.clone());
         let elements = group.members.iter().map(|m| m.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
         let cuts: Vec<Cut> = match group.split {
             Split::Single => vec![Cut::Rows(0..group.rows)],
             Split::Rows => {
-                let colours = self.mapper.colours(group.rows, elements / group.rows.max(1));
-                let partition = Partition { length: group.rows, colours };
-                (0..colours).map(|colour| Cut::Rows(partition.tile(colour))).collect()
+                let colours = self.mapper.colours(own.len(), elements / group.rows.max(1));
+                let partition = Partition { length: own.len(), colours };
+                let tiles = (0..colours).map(|colour| partition.tile(colour)).filter(|tile| !tile.is_empty());
+                tiles.map(|tile| Cut::Rows(own.start + tile.start..own.start + tile.end)).collect()
             }
             Split::Inner => {
                 let length = group.members[0].launch.domain[1];
@@ -321,15 +383,43 @@ impl<B: Backend> Executor<B> {
         self.workers.each(cuts.len(), &|index| {
             *partials[index].lock() = Some(self.backend.run(&compiled, addresses, &cuts[index]));
         });
-        let partials = partials.into_iter().filter_map(Mutex::into_inner).collect();
+        let mut partials: Vec<B::Partial> = partials.into_iter().filter_map(Mutex::into_inner).collect();
+        let size = self.backend.part_bytes(&compiled);
+        if share.is_some_and(|share| !share.is_whole()) && size > 0 {
+            partials = self.gather_parts(&compiled, partials, &own, size)?;
+        }
         self.backend.finish(&compiled, addresses, partials);
+        Ok(())
     }
 
-    /// A second instance of a field, with the bytes that no member will write.
-    fn second_instance(&self, buffer: &Buffer) -> Block {
+    /// The parts of totals of all shards, in their order.
+    fn gather_parts(
+        &self,
+        compiled: &B::Compiled,
+        partials: Vec<B::Partial>,
+        rows: &Range<usize>,
+        size: usize,
+    ) -> Result<Vec<B::Partial>, TransportError> {
+        let mut blocks = vec![0; size * self.transport.shards()];
+        let packed = self.backend.pack(compiled, partials, rows);
+        let start = size * self.transport.shard();
+        blocks[start..start + packed.len()].copy_from_slice(&packed);
+        collective::all_gather(&*self.transport, &self.traffic, &mut blocks, size)?;
+        Ok(blocks.chunks(size).map(|block| self.backend.unpack(compiled, block)).collect())
+    }
+
+    /// A second instance of a field, with the bytes that no member will write; with several shards, those that are needed here.
+    fn second_instance(&self, buffer: &Buffer, needed: Option<&[Range<usize>]>) -> Block {
         let block = self.pool.take(buffer.field.bytes());
         let old = buffer.field.materialize();
-        for range in &buffer.carried {
+        let whole = [0..buffer.field.bytes()];
+        let pairs =
+            buffer.carried.iter().flat_map(|carried| needed.unwrap_or(&whole).iter().map(move |part| (carried, part)));
+        for (carried, part) in pairs {
+            let range = carried.start.max(part.start)..carried.end.min(part.end);
+            if range.is_empty() {
+                continue;
+            }
             // SAFETY: both instances hold `field.bytes()` bytes and `carried` lies within them (`view::uncovered`);
             // they are different blocks, and only the holder of the running role touches either.
             unsafe {

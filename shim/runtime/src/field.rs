@@ -6,12 +6,14 @@
 //! launches (`executor`) or decide what is stored (`fuse`).
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::pool::{Block, Pool};
+use crate::shards::layout::Layout;
 
 /// Number of a launch in program order; launch 0 never exists, so 0 means "nothing yet".
 pub type Sequence = u64;
@@ -51,6 +53,10 @@ pub struct Field {
     /// Address of the instance, 0 while there is none.
     current: AtomicUsize,
     instance: Mutex<Option<Instance>>,
+    /// Where its values are, with several shards.
+    layout: Mutex<Layout>,
+    /// Reads counted since the last write.
+    reads: AtomicU32,
     pool: Arc<Pool>,
 }
 
@@ -69,6 +75,8 @@ impl Field {
             last_touch: AtomicU64::new(0),
             current: AtomicUsize::new(instance.as_ref().map_or(0, Instance::address)),
             instance: Mutex::new(instance),
+            layout: Mutex::new(Layout::everywhere(bytes)),
+            reads: AtomicU32::new(0),
             pool,
         })
     }
@@ -123,9 +131,26 @@ impl Field {
             self.first_touch.store(sequence, Ordering::Release);
         }
         if writes {
+            self.reads.store(0, Ordering::Relaxed);
             self.last_write.store(sequence, Ordering::Release);
         }
         self.last_touch.store(sequence, Ordering::Release);
+    }
+
+    /// Where the field's values are, as of the launches that have run.
+    pub(crate) fn layout(&self) -> MutexGuard<'_, Layout> {
+        self.layout.lock()
+    }
+
+    /// Whether every shard holds the newest values of a range of bytes. The same on every shard once all launches that touch
+    /// the field are done.
+    pub fn is_everywhere(&self, bytes: &Range<usize>) -> bool {
+        self.layout.lock().is_everywhere(bytes)
+    }
+
+    /// Counts a read of part of the field by the program; how many there were since the last write.
+    pub fn count_read(&self) -> u32 {
+        self.reads.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Address of the instance, if there is one. Stable only while nothing that writes the field is in flight.
@@ -184,7 +209,9 @@ pub struct Handle(Arc<Field>);
 impl Handle {
     /// A new hold.
     pub fn new(field: Arc<Field>) -> Handle {
-        field.handles.fetch_add(1, Ordering::AcqRel);
+        if field.handles.fetch_add(1, Ordering::AcqRel) == 0 {
+            field.pool.hold(field.bytes);
+        }
         Handle(field)
     }
 
@@ -202,6 +229,8 @@ impl Clone for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.handles.fetch_sub(1, Ordering::AcqRel);
+        if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.pool.let_go(self.0.bytes);
+        }
     }
 }

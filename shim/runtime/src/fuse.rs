@@ -381,7 +381,7 @@ impl<T> Draft<T> {
         } else {
             Split::Rows
         };
-        let mut group = Group { rows, members: self.members, buffers, temporaries, split, ended };
+        let mut group = Group { rows, grain: 1, members: self.members, buffers, temporaries, split, ended };
         if group.split == Split::Rows {
             group.merge_axes();
         }

@@ -56,6 +56,8 @@ pub enum Split {
 pub struct Group<T> {
     /// Length of the shared row axis.
     pub rows: usize,
+    /// Rows that were one row before axes were merged.
+    pub grain: usize,
     /// The launches, in program order.
     pub members: Vec<Member<T>>,
     /// Memory the members touch.
@@ -104,6 +106,7 @@ impl<T> Group<T> {
                 }
             }
             self.rows = self.members[0].launch.domain[0];
+            self.grain *= inner as usize;
         }
     }
 }

@@ -145,6 +145,16 @@ pub trait Backend: Send + Sync + 'static {
     fn run(&self, compiled: &Self::Compiled, addresses: &[usize], cut: &Cut) -> Self::Partial;
     /// Combines the tiles' parts, in tile order, and stores totals.
     fn finish(&self, compiled: &Self::Compiled, addresses: &[usize], partials: Vec<Self::Partial>);
+    /// Longest that [`Backend::pack`] makes a group's parts of totals; 0 without totals.
+    fn part_bytes(&self, compiled: &Self::Compiled) -> usize;
+    /// The parts of this shard's tiles, which hold the group's rows `rows`, in tile order, as bytes for the other shards.
+    fn pack(&self, compiled: &Self::Compiled, partials: Vec<Self::Partial>, rows: &Range<usize>) -> Vec<u8>;
+    /// What another shard packed; bytes behind it are ignored.
+    fn unpack(&self, compiled: &Self::Compiled, bytes: &[u8]) -> Self::Partial;
+    /// With several shards: moves the events of this shard's launches `first..` into `bits`, one entry for each launch.
+    fn take_events(&self, first: Sequence, bits: &mut [u8]);
+    /// With several shards: hands over the events of launches `first..` on all shards.
+    fn give_events(&self, first: Sequence, bits: &[u8]);
     /// Runs a [`Work::Whole`] launch; `addresses` has one entry (start of the field) for each operand.
     fn whole(&self, launch: &Launch<Self::Task>, addresses: &[usize], workers: &dyn Parallel);
 }

@@ -24,10 +24,14 @@ impl Partition {
         Partition { length, colours: colours.min(most).max(1) }
     }
 
+    /// Where a colour's range begins; the length for the number of colours.
+    pub fn edge(&self, colour: usize) -> usize {
+        (self.length as u128 * colour as u128 / self.colours as u128) as usize
+    }
+
     /// The range of a colour.
     pub fn tile(&self, colour: usize) -> Range<usize> {
-        let edge = |c: usize| (self.length as u128 * c as u128 / self.colours as u128) as usize;
-        edge(colour)..edge(colour + 1)
+        self.edge(colour)..self.edge(colour + 1)
     }
 
     /// The colour of an index: the inverse of [`Partition::tile`].
@@ -37,6 +41,17 @@ impl Partition {
             guess += 1;
         }
         guess
+    }
+
+    /// The colour of the index nearest to `index`, which may lie outside.
+    pub fn colour_near(&self, index: isize) -> usize {
+        if index < 0 {
+            0
+        } else if index as usize >= self.length {
+            self.colours - 1
+        } else {
+            self.colour(index as usize)
+        }
     }
 }
 

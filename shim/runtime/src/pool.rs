@@ -44,17 +44,23 @@ pub struct Pool {
     free: Mutex<BTreeMap<usize, Vec<usize>>>,
     free_bytes: AtomicUsize,
     reserved: AtomicUsize,
+    /// Bytes of the fields that user handles hold.
+    held: AtomicUsize,
+    /// Among how many shards fields are shared out.
+    shards: usize,
     fresh_blocks: AtomicU64,
     limit: usize,
 }
 
 impl Pool {
-    /// A pool whose fields may reserve `limit` bytes.
-    pub fn new(limit: usize) -> Arc<Pool> {
+    /// The pool of one of `shards` shards, whose fields may reserve `limit` bytes on each.
+    pub fn new(limit: usize, shards: usize) -> Arc<Pool> {
         Arc::new(Pool {
             free: Mutex::new(BTreeMap::new()),
             free_bytes: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            shards,
             fresh_blocks: AtomicU64::new(0),
             limit,
         })
@@ -65,9 +71,14 @@ impl Pool {
         self.limit
     }
 
-    /// Bytes reserved by the fields that exist.
+    /// Bytes reserved by the fields that exist. With several shards: this shard's part of the fields that the program holds,
+    /// which is the same on every shard at the same line.
     pub fn reserved(&self) -> usize {
-        self.reserved.load(Ordering::Acquire)
+        if self.shards > 1 {
+            self.held.load(Ordering::Acquire) / self.shards
+        } else {
+            self.reserved.load(Ordering::Acquire)
+        }
     }
 
     /// Blocks that had to be mapped afresh so far.
@@ -77,11 +88,19 @@ impl Pool {
 
     /// Whether another `bytes` fit under the limit.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.reserved().saturating_add(bytes) <= self.limit
+        self.reserved().saturating_add(bytes / self.shards) <= self.limit
     }
 
     pub(crate) fn reserve(&self, bytes: usize) {
         self.reserved.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    pub(crate) fn hold(&self, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    pub(crate) fn let_go(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::AcqRel);
     }
 
     pub(crate) fn release(&self, bytes: usize) {
@@ -171,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_returned_block_is_handed_out_again() {
-        let pool = Pool::new(1 << 30);
+        let pool = Pool::new(1 << 30, 1);
         let first = pool.take(100_000).address();
         let again = pool.take(99_000).address();
         assert_eq!(first, again);
@@ -183,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_account_knows_what_fits() {
-        let pool = Pool::new(1000);
+        let pool = Pool::new(1000, 1);
         assert!(pool.has_room(1000));
         pool.reserve(600);
         assert!(!pool.has_room(401));

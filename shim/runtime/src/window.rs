@@ -16,6 +16,8 @@ use crate::field::{Field, Handle, Instance, Sequence};
 use crate::launch::{Backend, Launch, Operand, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::pool::Pool;
+use crate::shards::Traffic;
+use crate::transport::Transport;
 use crate::view::Axes;
 
 /// Why the runtime could not do what it was asked.
@@ -61,9 +63,9 @@ pub struct Runtime<B: Backend> {
 
 impl<B: Backend> Runtime<B> {
     /// Starts a runtime with its threads.
-    pub fn new(backend: B, mapper: Mapper) -> Runtime<B> {
-        let pool = Pool::new(mapper.memory_limit);
-        let executor = Arc::new(Executor::new(backend, mapper.clone(), pool.clone()));
+    pub fn new(backend: B, mapper: Mapper, transport: Arc<dyn Transport>) -> Runtime<B> {
+        let pool = Pool::new(mapper.memory_limit, transport.shards());
+        let executor = Arc::new(Executor::new(backend, mapper.clone(), pool.clone(), transport));
         let runtime = Runtime {
             executor,
             pool,
@@ -95,6 +97,11 @@ impl<B: Backend> Runtime<B> {
     /// Counts of what ran.
     pub fn counters(&self) -> &Counters {
         &self.executor.counters
+    }
+
+    /// Messages and bytes sent to other shards.
+    pub fn traffic(&self) -> &Traffic {
+        &self.executor.traffic
     }
 
     /// The worker threads, for work that is done at once.
@@ -215,5 +222,11 @@ impl<B: Backend> Runtime<B> {
     /// The plan of everything run so far, as text (empty unless asked for by the mapper).
     pub fn plan_text(&self) -> String {
         self.executor.plan_text()
+    }
+}
+
+impl<B: Backend> Drop for Runtime<B> {
+    fn drop(&mut self) {
+        self.before_fork();
     }
 }

@@ -1,162 +1,16 @@
 //! Random programs through the whole runtime, fused and cut into tiles that run in reverse order, against the same programs
-//! unfused and whole. The backend is a plain interpreter of 8-byte elements: what is tested is the planner's promises.
-#![expect(unsafe_code, reason = "the interpreter reads and writes fields by address")]
+//! unfused and whole. The backend is a plain interpreter: what is tested is the planner's promises.
+#![expect(unsafe_code, reason = "looks at fields by address")]
+
+mod interpreter;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use legate_runtime::group::{Group, Place};
+use interpreter::{Interpreter, Numbers, Step, wait};
+use legate_runtime::transport::Alone;
 use legate_runtime::view::{Axes, View};
-use legate_runtime::{Backend, Cut, Handle, Launch, Mapper, Operand, Parallel, Privilege, Runtime, Work};
+use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
 use smallvec::smallvec;
-
-/// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
-#[derive(Clone, Copy)]
-struct Step {
-    constant: u64,
-    /// Whether what is there is added.
-    adds: bool,
-}
-
-struct Interpreter;
-
-/// What the interpreter needs of a group: everything is kept, since nothing is compiled.
-struct Kept {
-    rows: usize,
-    slots: Vec<usize>,
-    members: Vec<Kind>,
-}
-
-struct Kind {
-    step: Step,
-    work: Work,
-    pass: usize,
-    shift: usize,
-    domain: Vec<usize>,
-    /// Place, view and whether it is written.
-    operands: Vec<(Place, View, bool)>,
-}
-
-fn element(start: usize, view: &View, index: &[usize]) -> *mut u64 {
-    let offset = view.offset + index.iter().zip(&view.strides).map(|(i, s)| *i as isize * s).sum::<isize>();
-    start.wrapping_add_signed(offset) as *mut u64
-}
-
-/// Calls `visit` with every index of a domain, row-major.
-fn each(domain: &[usize], visit: &mut dyn FnMut(&[usize])) {
-    let total: usize = domain.iter().product();
-    for flat in 0..total {
-        let mut rest = flat;
-        let mut index = vec![0; domain.len()];
-        for axis in (0..domain.len()).rev() {
-            index[axis] = rest % domain[axis];
-            rest /= domain[axis];
-        }
-        visit(&index);
-    }
-}
-
-impl Kind {
-    /// Runs row `row` of the domain.
-    fn row(&self, row: usize, start: &dyn Fn(usize) -> usize) {
-        let mut domain = self.domain.clone();
-        if let Some(first) = domain.first_mut() {
-            *first = 1;
-        }
-        each(&domain, &mut |index| {
-            let mut index = index.to_vec();
-            if let Some(first) = index.first_mut() {
-                *first = row;
-            }
-            let at = |operand: usize| element(start(operand), &self.operands[operand].1, &index);
-            // SAFETY: views lie inside their fields, and the planner promises that tiles do not race.
-            unsafe {
-                let value = at(1).read().wrapping_mul(self.step.constant);
-                let value = if self.operands.len() > 2 { value.wrapping_add(at(2).read()) } else { value };
-                match self.work {
-                    Work::Map if !self.step.adds => at(0).write(value),
-                    Work::Map | Work::Fold { .. } | Work::Accumulate | Work::Total | Work::Whole => {
-                        at(0).write(at(0).read().wrapping_add(value));
-                    }
-                }
-            }
-        });
-    }
-}
-
-impl Backend for Interpreter {
-    type Task = Step;
-    type Compiled = Kept;
-    type Partial = ();
-
-    fn lower(&self, group: &Group<Step>) -> Kept {
-        let members = group.members.iter().map(|member| Kind {
-            step: member.launch.task,
-            work: member.launch.work,
-            pass: member.pass,
-            shift: member.shift as usize,
-            domain: member.launch.domain.to_vec(),
-            operands: member
-                .places
-                .iter()
-                .zip(&member.launch.operands)
-                .map(|(place, operand)| (*place, operand.view.clone(), operand.privilege.writes()))
-                .collect(),
-        });
-        Kept { rows: group.rows, slots: group.temporaries.clone(), members: members.collect() }
-    }
-
-    fn run(&self, kept: &Kept, addresses: &[usize], cut: &Cut) {
-        let rows = match cut {
-            Cut::Rows(rows) => rows.clone(),
-            Cut::Inner(_) => 0..kept.rows,
-        };
-        // A temporary's slots hold one row at a time, filled with rubbish before each.
-        for row in rows {
-            let mut slots: Vec<Vec<u64>> = kept.slots.iter().map(|bytes| vec![0xDEAD; bytes.div_ceil(8)]).collect();
-            let starts: Vec<usize> = slots.iter_mut().map(|slot| slot.as_mut_ptr() as usize).collect();
-            let passes = kept.members.last().map_or(0, |member| member.pass + 1);
-            for pass in 0..passes {
-                for kind in kept.members.iter().filter(|kind| kind.pass == pass) {
-                    let length = kind.domain.first().copied().unwrap_or(1);
-                    let Some(own) = row.checked_sub(kind.shift).filter(|own| *own < length) else { continue };
-                    kind.row(own, &|operand| match kind.operands[operand].0 {
-                        Place::Buffer(index) => addresses[index],
-                        Place::Temporary(index) => {
-                            let view = &kind.operands[operand].1;
-                            let stride = view.row_stride();
-                            let field_row =
-                                view.row_extent(&kind.domain).start.div_euclid(stride.max(1)) + own as isize;
-                            starts[index].wrapping_add_signed(-field_row * stride)
-                        }
-                    });
-                }
-            }
-        }
-    }
-
-    fn finish(&self, _: &Kept, _: &[usize], _: Vec<()>) {}
-
-    fn whole(&self, _: &Launch<Step>, _: &[usize], _: &dyn Parallel) {}
-}
-
-/// Waits for everything that was issued.
-fn wait(runtime: &Runtime<Interpreter>) {
-    let done = runtime.wait(runtime.newest(), Duration::from_secs(60)).expect("the interpreter does not fail");
-    assert!(done, "a window took more than a minute");
-}
-
-/// A small generator of numbers (xorshift), so that a failing seed can be run again.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
 
 const ROWS: usize = 6;
 const COLUMNS: usize = 5;
@@ -180,7 +34,7 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
         memory_limit: 1 << 30,
         show_plan: false,
     };
-    let runtime = Runtime::new(Interpreter, mapper);
+    let runtime = Runtime::new(Interpreter, mapper, Arc::new(Alone));
     let mut numbers = Numbers(seed * 2 + 0x9E37_79B9_7F4A_7C15);
     let mut held: Vec<Handle> = Vec::new();
     let bytes = ROWS * COLUMNS * 8;
@@ -262,7 +116,7 @@ fn plan(build: impl FnOnce(&Runtime<Interpreter>) -> Vec<Handle>) -> String {
         memory_limit: 1 << 30,
         show_plan: true,
     };
-    let runtime = Runtime::new(Interpreter, mapper);
+    let runtime = Runtime::new(Interpreter, mapper, Arc::new(Alone));
     let held = build(&runtime);
     wait(&runtime);
     drop(held);

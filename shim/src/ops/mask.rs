@@ -57,18 +57,23 @@ fn pair<'py>(py: Python<'py>, shim: &Shim, array: &Bound<'py, DeferredArray>, ke
     })
 }
 
-/// An operand that a launch touches over its whole extent.
-fn whole(storage: &Py<Storage>, offset: isize, item_bytes: usize, privilege: Privilege) -> Operand {
-    let view = View { offset, strides: smallvec![item_bytes as isize], item_bytes };
+/// An operand that a launch touches over `bytes` bytes.
+fn whole(storage: &Py<Storage>, offset: isize, bytes: usize, privilege: Privilege) -> Operand {
+    let view = View { offset, strides: smallvec![0], item_bytes: bytes };
     Operand { field: storage.get().field().clone(), view, privilege }
 }
 
 /// How many elements are set in each stretch of the mask; waits for the mask.
 fn counts(py: Python<'_>, shim: &Shim, pair: &Pair) -> PyResult<(Partition, Vec<usize>)> {
     let field = pair.mask_storage.get().field();
-    shim.wait(py, field.last_write())?;
-    let address = field.materialize() + pair.mask.offset as usize;
     let size = pair.mask.size();
+    let start = pair.mask.offset as usize;
+    if shim.shards > 1 {
+        crate::storage::bring(py, shim, field, &(start..start + size))?;
+    } else {
+        shim.wait(py, field.last_write())?;
+    }
+    let address = field.materialize() + start;
     let partition = Partition::natural(size, size.div_ceil(TASK_ELEMENTS), 1);
     let found: Vec<AtomicUsize> = (0..partition.colours).map(|_| AtomicUsize::new(0)).collect();
     py.detach(|| {
@@ -111,9 +116,9 @@ pub(crate) fn get<'py>(
     let strides: Axes<isize> = smallvec![bytes as isize];
     let target = ufuncs::fresh(py, shim, &[total], &strides, pair.native)?;
     let operands: SmallVec<[Operand; 4]> = smallvec![
-        whole(&target.array.get().storage(py), 0, bytes, Privilege::Write),
-        whole(&pair.storage, pair.array.offset, bytes, Privilege::Read),
-        whole(&pair.mask_storage, pair.mask.offset, 1, Privilege::Read),
+        whole(&target.array.get().storage(py), 0, total * bytes, Privilege::Write),
+        whole(&pair.storage, pair.array.offset, pair.array.size() * bytes, Privilege::Read),
+        whole(&pair.mask_storage, pair.mask.offset, pair.mask.size(), Privilege::Read),
     ];
     let (offset, mask_offset) = (pair.array.offset as usize, pair.mask.offset as usize);
     let task = move |addresses: &[usize], workers: &dyn Parallel| {
@@ -186,10 +191,11 @@ fn spread(py: Python<'_>, shim: &Shim, pair: &Pair, value: &Value<'_>, from: Nat
         return Ok(false);
     }
     let bytes = pair.native.item_bytes;
+    let line = View { offset: shape.offset, strides: smallvec![shape.strides[0]], item_bytes: bytes };
     let operands: SmallVec<[Operand; 4]> = smallvec![
-        whole(&pair.storage, pair.array.offset, bytes, Privilege::ReadWrite),
-        whole(storage, shape.offset, bytes, Privilege::Read),
-        whole(&pair.mask_storage, pair.mask.offset, 1, Privilege::Read),
+        whole(&pair.storage, pair.array.offset, pair.array.size() * bytes, Privilege::ReadWrite),
+        Operand { field: storage.get().field().clone(), view: line, privilege: Privilege::Read },
+        whole(&pair.mask_storage, pair.mask.offset, pair.mask.size(), Privilege::Read),
     ];
     let (offset, mask_offset) = (pair.array.offset as usize, pair.mask.offset as usize);
     let (start, stride) = (shape.offset, shape.strides[0]);

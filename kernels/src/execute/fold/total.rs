@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "reads elements at computed addresses")]
 
 use std::ffi::c_char;
+use std::ops::Range;
 
 use super::extreme::{Best, Ordered};
 use super::rule::{LoopRows, RowRule, element_as, element_of};
@@ -36,8 +37,8 @@ pub(in crate::execute) enum Part {
 #[derive(Clone, Debug)]
 pub(in crate::execute) struct Sums<T: Summand> {
     /// The value that the sum starts from, where that is the first element and the tile has it.
-    first: Option<T>,
-    pieces: Vec<Piece<T>>,
+    pub(super) first: Option<T>,
+    pub(super) pieces: Vec<Piece<T>>,
 }
 
 /// A tile's part of a total, on its way.
@@ -194,6 +195,41 @@ pub(in crate::execute) fn join(fold: &Fold, elements: usize, parts: Vec<Part>) -
     }
 }
 
+/// The part of elements `first..last` of `elements`, from the parts of neighbouring tiles in order.
+pub(in crate::execute) fn merge(
+    fold: &Fold,
+    elements: usize,
+    range: &Range<usize>,
+    parts: Vec<Part>,
+) -> Result<Part, LoopError> {
+    if range.is_empty() {
+        return Ok(Part::Nothing);
+    }
+    match &fold.rule {
+        Rule::Pairwise(Float::F16) => Ok(merge_sums::<Half>(fold.seed, elements, range, parts)),
+        Rule::Pairwise(Float::F32) => Ok(merge_sums::<f32>(fold.seed, elements, range, parts)),
+        Rule::Pairwise(Float::F64) => Ok(merge_sums::<f64>(fold.seed, elements, range, parts)),
+        Rule::Pairwise(Float::C64) => Ok(merge_sums::<Pair<f32>>(fold.seed, elements, range, parts)),
+        Rule::Pairwise(Float::C128) => Ok(merge_sums::<Pair<f64>>(fold.seed, elements, range, parts)),
+        Rule::Fold(kernel) => Ok(Part::Folded(join_folded(kernel, Seed::First, parts)?)),
+        Rule::ArgExtreme(extreme, number) => Ok(for_number!(*number, any => merge_best(*extreme, any, parts))),
+    }
+}
+
+fn merge_sums<T: HasPart>(seed: Seed, elements: usize, range: &Range<usize>, parts: Vec<Part>) -> Part {
+    let mut first = None;
+    let mut pieces = Vec::new();
+    for sums in parts.into_iter().filter_map(T::sums) {
+        first = first.or(sums.first);
+        pieces.extend(sums.pieces);
+    }
+    let pieces = match seed {
+        Seed::Value(_) => crate::pairwise::merge(range.start, range.end, elements, pieces),
+        Seed::First => crate::pairwise::merge(range.start.saturating_sub(1), range.end - 1, elements - 1, pieces),
+    };
+    T::part(Sums { first, pieces })
+}
+
 fn join_sums<T: HasPart>(seed: Seed, elements: usize, parts: Vec<Part>) -> Element {
     let mut first = None;
     let mut pieces = Vec::new();
@@ -228,12 +264,20 @@ fn join_folded(kernel: &Kernel, seed: Seed, parts: Vec<Part>) -> Result<Element,
     })
 }
 
-fn join_best<T: Ordered>(extreme: Extreme, _any: T, parts: Vec<Part>) -> Element {
+fn join_best<T: Ordered>(extreme: Extreme, any: T, parts: Vec<Part>) -> Element {
+    element_of(best_of(extreme, any, parts).map_or(0, |best| best.index().cast_signed()))
+}
+
+fn merge_best<T: Ordered>(extreme: Extreme, any: T, parts: Vec<Part>) -> Part {
+    best_of(extreme, any, parts).map_or(Part::Nothing, |best| Part::Best(element_of(best.value()), best.index()))
+}
+
+fn best_of<T: Ordered>(extreme: Extreme, _any: T, parts: Vec<Part>) -> Option<Best<T>> {
     let mut best: Option<Best<T>> = None;
     for part in parts {
         let Part::Best(value, index) = part else { continue };
         let value = element_as(&value);
         best.get_or_insert_with(|| Best::starting(extreme, value, index)).join(value, index);
     }
-    element_of(best.map_or(0, |best| best.index().cast_signed()))
+    best
 }

@@ -1,0 +1,166 @@
+//! Homes and cuts: which shard holds the newest values of which bytes, and which shard runs which rows of a group.
+//!
+//! Both are the same arithmetic on a [`Partition`] with one tile for each shard: a shard's range follows from its number, and
+//! the shard of a byte or row from the byte or row. Nothing here is a table, and nothing loops over shards.
+
+use std::ops::Range;
+
+use crate::partition::Partition;
+use crate::view::View;
+
+/// The home of a field: contiguous ranges of its bytes, one for each shard. Tile `t` of the partition holds whole rows of
+/// `row_bytes` bytes, counted from `start`; what lies before the first row is the first shard's, what lies behind the last
+/// row the last shard's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) tiles: Partition,
+    pub(crate) row_bytes: usize,
+    pub(crate) start: isize,
+}
+
+impl Home {
+    fn edge(&self, shard: usize, bytes: usize) -> usize {
+        if shard == 0 {
+            0
+        } else if shard >= self.tiles.colours {
+            bytes
+        } else {
+            let edge = self.start + (self.tiles.edge(shard) * self.row_bytes) as isize;
+            edge.clamp(0, bytes as isize) as usize
+        }
+    }
+
+    /// The bytes of a field of `bytes` bytes that live at a shard.
+    pub(crate) fn range(&self, shard: usize, bytes: usize) -> Range<usize> {
+        self.edge(shard, bytes)..self.edge(shard + 1, bytes)
+    }
+
+    /// The shard where a byte lives.
+    pub(crate) fn shard_of(&self, byte: usize) -> usize {
+        let row = (byte as isize - self.start).div_euclid(self.row_bytes.max(1) as isize);
+        self.tiles.colour_near(row)
+    }
+
+    /// The shards where the bytes of a range live (empty for an empty range).
+    pub(crate) fn shards_of(&self, range: &Range<usize>) -> Range<usize> {
+        if range.is_empty() { 0..0 } else { self.shard_of(range.start)..self.shard_of(range.end - 1) + 1 }
+    }
+}
+
+/// How the rows of a group are shared out: a shard runs `unit` rows for each row of its tile, counted from `first`. Rows
+/// before and behind are those of the first and the last shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowCut {
+    pub(crate) tiles: Partition,
+    pub(crate) unit: usize,
+    pub(crate) first: isize,
+    /// Rows of the group.
+    pub(crate) rows: usize,
+}
+
+impl RowCut {
+    /// The cut of a group that follows nothing: as many whole rows for each shard, or merged rows where there are fewer.
+    pub(crate) fn natural(rows: usize, grain: usize, shards: usize) -> RowCut {
+        let whole = rows / grain.max(1);
+        let (length, unit) = if whole >= shards { (whole, grain) } else { (rows, 1) };
+        RowCut { tiles: Partition { length, colours: shards }, unit, first: 0, rows }
+    }
+
+    /// The cut that has every row run where a walk's part of it lives; `None` when its rows are no whole parts of the
+    /// home's rows. `shift` is the group row of the walk's row 0.
+    pub(crate) fn following(
+        home: &Home,
+        walk: &View,
+        extent: &Range<isize>,
+        shift: isize,
+        rows: usize,
+    ) -> Option<RowCut> {
+        let stride = walk.row_stride();
+        if stride <= 0 || !home.row_bytes.is_multiple_of(stride as usize) {
+            return None;
+        }
+        let unit = home.row_bytes / stride as usize;
+        let first = div_ceil(home.start - row_start(extent, stride), stride) + shift;
+        Some(RowCut { tiles: home.tiles, unit, first, rows })
+    }
+
+    fn edge(&self, shard: usize) -> usize {
+        if shard == 0 {
+            0
+        } else if shard >= self.tiles.colours {
+            self.rows
+        } else {
+            let edge = self.first + (self.tiles.edge(shard) * self.unit) as isize;
+            edge.clamp(0, self.rows as isize) as usize
+        }
+    }
+
+    /// The rows that a shard runs.
+    pub(crate) fn rows_of(&self, shard: usize) -> Range<usize> {
+        self.edge(shard)..self.edge(shard + 1)
+    }
+
+    /// The shard that runs a row.
+    pub(crate) fn shard_of(&self, row: usize) -> usize {
+        self.tiles.colour_near((row as isize - self.first).div_euclid(self.unit.max(1) as isize))
+    }
+
+    /// The home that a field gets when what a shard writes of it in its rows is to live there; `None` when rows of the walk
+    /// overlap in the field's bytes. Rows of the walk are `stride` bytes apart, `extent` is that of row 0, `shift` its group row.
+    pub(crate) fn home(&self, stride: isize, extent: &Range<isize>, shift: isize) -> Option<Home> {
+        if stride <= 0 || extent.end - extent.start > stride {
+            return None;
+        }
+        let start = row_start(extent, stride) + (self.first - shift) * stride;
+        Some(Home { tiles: self.tiles, row_bytes: stride as usize * self.unit, start })
+    }
+}
+
+/// First byte of the stretch of `stride` bytes that is a walk's row: a row of the field where the walk's row lies within one,
+/// else from the walk's own first byte.
+fn row_start(extent: &Range<isize>, stride: isize) -> isize {
+    let row = extent.start.div_euclid(stride);
+    if extent.end <= (row + 1) * stride { row * stride } else { extent.start }
+}
+
+fn div_ceil(value: isize, by: isize) -> isize {
+    -(-value).div_euclid(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    #[test]
+    fn a_home_and_its_inverse_agree_on_every_byte() {
+        for (length, shards, start, bytes) in [(10, 3, 0, 100), (2, 4, 0, 20), (8, 3, 10, 100), (10, 3, -10, 90)] {
+            let home = Home { tiles: Partition { length, colours: shards }, row_bytes: 10, start };
+            let mut next = 0;
+            for shard in 0..shards {
+                let range = home.range(shard, bytes);
+                assert_eq!(range.start, next);
+                next = range.end;
+                assert!(range.clone().all(|byte| home.shard_of(byte) == shard), "{home:?} {shard} {range:?}");
+            }
+            assert_eq!(next, bytes);
+        }
+    }
+
+    #[test]
+    fn an_inner_view_is_run_where_its_rows_live() {
+        // Rows 1..9 of a 10 x 10 field of 8-byte elements, without the first and last column.
+        let home = Home { tiles: Partition { length: 10, colours: 2 }, row_bytes: 80, start: 0 };
+        let inner = View { offset: 88, strides: smallvec![80, 8], item_bytes: 8 };
+        let extent = inner.row_extent(&[8, 8]);
+        let cut = RowCut::following(&home, &inner, &extent, 0, 8).expect("rows are whole");
+        assert_eq!(cut.rows_of(0), 0..4);
+        assert_eq!(cut.rows_of(1), 4..8);
+        assert!((0..8).all(|row| cut.rows_of(cut.shard_of(row)).contains(&row)));
+        assert_eq!(cut.home(80, &extent, 0), Some(home));
+        // A fresh result of the same rows lives where they ran.
+        let fresh = View { offset: 0, strides: smallvec![64, 8], item_bytes: 8 };
+        let lives = cut.home(64, &fresh.row_extent(&[8, 8]), 0).expect("rows do not overlap");
+        assert_eq!(lives.range(0, 512), 0..256);
+    }
+}

@@ -1,0 +1,108 @@
+//! Layouts: what every shard knows about where a field's newest values are.
+//!
+//! Symbolic, and the same on every shard: a home, the bytes that are up to date everywhere, and the walks whose parts each shard
+//! has fetched since they last changed. Bytes that are nowhere up to date but at home make up the rest. A layout changes only
+//! in program order, by the executor.
+
+use std::ops::Range;
+
+use super::home::{Home, RowCut};
+use super::runs::{insert, without};
+use crate::view::{Axes, View, ranges_overlap};
+
+/// Most fetched walks that are remembered; the oldest is forgotten first (and fetched again when read).
+const FETCHED_LIMIT: usize = 24;
+
+/// A walk that every shard has fetched its rows of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fetched {
+    pub(crate) cut: RowCut,
+    pub(crate) shift: isize,
+    pub(crate) view: View,
+    pub(crate) domain: Axes<usize>,
+}
+
+/// Most ranges that are known to be up to date everywhere; forgetting some only costs messages.
+const RANGES_LIMIT: usize = 64;
+
+/// Where a field's values are.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Length of the field in bytes.
+    bytes: usize,
+    /// None as long as all bytes are up to date everywhere.
+    home: Option<Home>,
+    /// Bytes that are up to date everywhere, in order.
+    everywhere: Vec<Range<usize>>,
+    fetched: Vec<Fetched>,
+}
+
+impl Layout {
+    /// The layout of a field that every shard has all of (or that nobody has written yet).
+    pub(crate) fn everywhere(bytes: usize) -> Layout {
+        Layout { bytes, home: None, everywhere: vec![0..bytes], fetched: Vec::new() }
+    }
+
+    pub(crate) fn home(&self) -> Option<Home> {
+        self.home
+    }
+
+    /// The ranges that are up to date everywhere.
+    pub(crate) fn shared(&self) -> &[Range<usize>] {
+        &self.everywhere
+    }
+
+    /// Whether all bytes of a range are up to date everywhere.
+    pub(crate) fn is_everywhere(&self, range: &Range<usize>) -> bool {
+        range.is_empty() || self.everywhere.iter().any(|known| known.start <= range.start && range.end <= known.end)
+    }
+
+    /// The covering range of the bytes of `range` that are not up to date everywhere.
+    pub(crate) fn missing(&self, range: &Range<usize>) -> Range<usize> {
+        let holes = without(std::slice::from_ref(range), &self.everywhere);
+        match (holes.first(), holes.last()) {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => range.start..range.start,
+        }
+    }
+
+    pub(crate) fn is_fetched(&self, walk: &Fetched) -> bool {
+        self.fetched.contains(walk)
+    }
+
+    /// Notes that every shard has its rows of a walk.
+    pub(crate) fn fetch(&mut self, walk: Fetched) {
+        if self.fetched.len() >= FETCHED_LIMIT {
+            self.fetched.remove(0);
+        }
+        self.fetched.push(walk);
+    }
+
+    /// Notes that every shard has all bytes of a range.
+    pub(crate) fn gather(&mut self, range: Range<usize>) {
+        let start = range.start;
+        insert(&mut self.everywhere, range);
+        if self.everywhere.len() > RANGES_LIMIT {
+            self.everywhere.retain(|range| range.contains(&start));
+        }
+        if self.is_everywhere(&(0..self.bytes)) {
+            self.home = None;
+            self.fetched.clear();
+        }
+    }
+
+    /// Notes that each shard has written its rows of a walk that touches bytes of `extent`: they are up to date at `home` alone.
+    pub(crate) fn write(&mut self, home: Home, extent: &Range<isize>) {
+        self.home = Some(home);
+        let written = extent.start.max(0) as usize..extent.end.max(0) as usize;
+        self.everywhere = without(&self.everywhere, &[written]);
+        self.fetched.retain(|walk| !ranges_overlap(&walk.view.extent(&walk.domain), extent));
+    }
+
+    /// Notes that the field has a new instance, of which each shard has what lives there.
+    pub(crate) fn renew(&mut self, home: Home) {
+        self.home = Some(home);
+        self.everywhere.clear();
+        self.fetched.clear();
+    }
+}

@@ -1,0 +1,14 @@
+//! Many shards: who runs which rows, where values live, and what goes from shard to shard.
+//!
+//! A group runs in three steps: its share is decided and what its rows read is exchanged (`share`), this shard's rows are run
+//! (`executor`), and the layouts are brought up to date (`layout`). Planning is arithmetic on homes and cuts (`home`) and on
+//! the bytes that walks touch (`runs`); `moves` and `collective` carry bytes. Nothing here knows what is computed.
+
+pub(crate) mod collective;
+mod home;
+pub(crate) mod layout;
+pub(crate) mod moves;
+mod runs;
+pub(crate) mod share;
+
+pub use moves::Traffic;

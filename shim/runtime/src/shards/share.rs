@@ -1,0 +1,454 @@
+//! Shares: which rows of a group this shard runs, what it must receive and send before, and where results live after.
+//!
+//! Owner computes: rows are run where the largest written operand lives, else where the largest read one does, else they are
+//! shared out evenly. A group that cannot be cut by rows, or is small and touches nothing that lives somewhere, is run by every
+//! shard on the whole. All of it follows from the group's shape and the layouts, which are the same on every shard; whether a
+//! temporary is stored decides nothing.
+#![expect(unsafe_code, reason = "runs exchanges of parts of fields")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::home::{Home, RowCut};
+use super::layout::Fetched;
+use super::moves::{Moves, Traffic};
+use super::runs::{SMALL_GAP, add_runs, insert, without};
+use crate::field::Field;
+use crate::group::{Group, Member, Place, Split};
+use crate::launch::{Operand, Privilege, Work};
+use crate::transport::{Transport, TransportError};
+use crate::view::{Axes, View};
+
+/// This shard's part of a group.
+pub(crate) struct Share {
+    /// The rows that it runs.
+    pub(crate) rows: Range<usize>,
+    /// How rows are shared out; None when every shard runs all of them.
+    cut: Option<RowCut>,
+    /// Where each written field lives afterwards, by its number.
+    homes: FxHashMap<u64, Home>,
+    /// Fields that are written by shards where they do not live.
+    away: Vec<u64>,
+}
+
+impl Share {
+    /// Whether every shard runs the whole group.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.cut.is_none()
+    }
+
+    /// The bytes that this shard's second instance of buffer `index` needs of the first: what lives here after the group, and
+    /// what its rows read.
+    pub(crate) fn carries<T>(&self, group: &Group<T>, index: usize, transport: &dyn Transport) -> Vec<Range<usize>> {
+        let field = &group.buffers[index].field;
+        let home = self.homes.get(&field.number());
+        let mut ranges = vec![home.map_or(0..field.bytes(), |home| home.range(transport.shard(), field.bytes()))];
+        for member in &group.members {
+            for (operand, place) in member.launch.operands.iter().zip(&member.places) {
+                if *place == Place::Buffer(index) && operand.privilege != Privilege::Write {
+                    let (view, domain) = Walk::new(member, operand).part(&self.rows);
+                    insert(&mut ranges, bytes_of(&view.extent(&domain)));
+                }
+            }
+        }
+        ranges
+    }
+}
+
+fn bytes_of(extent: &Range<isize>) -> Range<usize> {
+    extent.start.max(0) as usize..extent.end.max(0) as usize
+}
+
+/// A walk of a group over a field.
+struct Walk<'a> {
+    operand: &'a Operand,
+    domain: &'a Axes<usize>,
+    shift: isize,
+    /// Bytes of row 0.
+    row: Range<isize>,
+    /// All bytes.
+    extent: Range<isize>,
+}
+
+impl<'a> Walk<'a> {
+    fn new<T>(member: &'a Member<T>, operand: &'a Operand) -> Walk<'a> {
+        let domain = &member.launch.domain;
+        let row = operand.view.row_extent(domain);
+        let extent = operand.view.extent(domain);
+        Walk { operand, domain, shift: member.shift, row, extent }
+    }
+
+    fn view(&self) -> &View {
+        &self.operand.view
+    }
+
+    fn field(&self) -> &Arc<Field> {
+        &self.operand.field
+    }
+
+    fn bytes(&self) -> Range<usize> {
+        bytes_of(&self.extent)
+    }
+
+    /// Bytes from one row to the next; a single row has the whole field to itself.
+    fn pitch(&self) -> isize {
+        if self.length() > 1 { self.view().row_stride() } else { self.field().bytes() as isize }
+    }
+
+    fn length(&self) -> usize {
+        self.domain.first().copied().unwrap_or(1)
+    }
+
+    /// The part of the walk in the group's rows `rows`: its view and domain.
+    fn part(&self, rows: &Range<usize>) -> (View, Axes<usize>) {
+        let own = |row: usize| (row as isize - self.shift).clamp(0, self.length() as isize) as usize;
+        let (start, end) = (own(rows.start), own(rows.end));
+        let mut domain = self.domain.clone();
+        if let Some(length) = domain.first_mut() {
+            *length = end - start;
+        }
+        let offset = self.view().offset + start as isize * self.view().row_stride();
+        (View { offset, ..self.view().clone() }, domain)
+    }
+
+    /// The shards whose rows of the walk touch a range of bytes, or a range that holds them.
+    fn shards_touching(&self, bytes: &Range<usize>, cut: &RowCut) -> Range<usize> {
+        let (low, high) = (bytes.start as isize, bytes.end as isize);
+        let stride = self.view().row_stride();
+        let ceil = |value: isize, by: isize| -(-value).div_euclid(by);
+        let (first, last) = match stride {
+            0 => (0, self.length() as isize),
+            1.. => ((low - self.row.end).div_euclid(stride) + 1, ceil(high - self.row.start, stride)),
+            _ => ((self.row.start - high).div_euclid(-stride) + 1, ceil(self.row.end - low, -stride)),
+        };
+        let first = first.clamp(0, self.length() as isize) + self.shift;
+        let last = last.clamp(0, self.length() as isize) + self.shift;
+        if first >= last { 0..0 } else { cut.shard_of(first as usize)..cut.shard_of(last as usize - 1) + 1 }
+    }
+}
+
+/// Whether the walk is the output of a total: one element that every shard works out.
+fn is_total<T>(member: &Member<T>, operand: &Operand) -> bool {
+    member.launch.work == Work::Total && operand.privilege.writes()
+}
+
+/// Where a field should live after a group has written a walk of it, and whether it must; None where it may live anywhere. Only
+/// what lives somewhere already must stay there: a field that is new may be a temporary, which is not stored on every shard.
+fn wanted_home(walk: &Walk<'_>, shards: usize) -> Option<(Home, bool)> {
+    let field = walk.field();
+    let covered = walk.view().covered_bytes(walk.domain);
+    if let Some(home) = field.layout().home() {
+        let replaced = covered == field.bytes() && walk.operand.privilege == Privilege::Write;
+        return (!replaced).then_some((home, true));
+    }
+    let stride = walk.view().row_stride();
+    if covered * 4 >= field.bytes() * 3 || stride <= 0 {
+        return None;
+    }
+    // Part of a new field: all of it is shared out evenly.
+    let cut = RowCut::natural(field.bytes() / stride as usize, 1, shards);
+    cut.home(stride, &(0..stride), 0).map(|home| (home, false))
+}
+
+/// Decides the share of a group, receives what this shard's rows read, and sends what others' rows read of it.
+pub(crate) fn begin<T>(
+    group: &Group<T>,
+    least: usize,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<Share, TransportError> {
+    let mut written = Vec::new();
+    let mut read = Vec::new();
+    for member in &group.members {
+        for (operand, place) in member.launch.operands.iter().zip(&member.places) {
+            let walk = Walk::new(member, operand);
+            if operand.privilege.writes() && !is_total(member, operand) {
+                written.push(Walk::new(member, operand));
+            }
+            if operand.privilege != Privilege::Write && matches!(place, Place::Buffer(_)) {
+                read.push(walk);
+            }
+        }
+    }
+    let shards = transport.shards();
+    let share = decide(group, &written, &read, least, shards);
+    let Some(share) =
+        share.map(|(cut, homes, away)| Share { rows: cut.rows_of(transport.shard()), cut: Some(cut), homes, away })
+    else {
+        for walk in &read {
+            gather(walk.field(), &walk.bytes(), transport, traffic)?;
+        }
+        for buffer in group.buffers.iter().filter(|buffer| buffer.second) {
+            gather(&buffer.field, &(0..buffer.field.bytes()), transport, traffic)?;
+        }
+        return Ok(Share { rows: 0..group.rows, cut: None, homes: FxHashMap::default(), away: Vec::new() });
+    };
+    if let Some(cut) = &share.cut {
+        fetch(&read, cut, transport, traffic)?;
+    }
+    Ok(share)
+}
+
+type Decision = (RowCut, FxHashMap<u64, Home>, Vec<u64>);
+
+/// How a group is shared out; None when every shard runs all of it.
+fn decide<T>(
+    group: &Group<T>,
+    written: &[Walk<'_>],
+    read: &[Walk<'_>],
+    least: usize,
+    shards: usize,
+) -> Option<Decision> {
+    if group.split != Split::Rows || group.rows < 2 {
+        return None;
+    }
+    let apart = |walk: &&Walk<'_>| {
+        let stride = walk.view().row_stride();
+        walk.length() > 1 && (stride <= 0 || walk.row.end - walk.row.start > stride)
+    };
+    if written.iter().any(|walk| apart(&walk)) {
+        return None;
+    }
+    let size = |walk: &&Walk<'_>| walk.extent.end - walk.extent.start;
+    let elements = group.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
+    let follow = |walk: &Walk<'_>, home: &Home| RowCut::following(home, walk.view(), &walk.row, walk.shift, group.rows);
+    let lives = written.iter().any(|walk| walk.field().layout().home().is_some());
+    // Small work on what everybody has is done by everybody: then everybody has the results.
+    let known = read.iter().all(|walk| walk.field().layout().is_everywhere(&walk.bytes()));
+    if elements < least.max(2) && (known || !lives) {
+        return None;
+    }
+    let owner = written
+        .iter()
+        .filter_map(|walk| Some((walk, follow(walk, &wanted_home(walk, shards)?.0)?)))
+        .max_by_key(|(walk, _)| size(walk))
+        .map(|(_, cut)| cut);
+    let reader = || {
+        let homed = read.iter().filter(|walk| !walk.field().layout().is_everywhere(&walk.bytes()));
+        let large = homed.filter(|walk| walk.bytes().len() * 2 >= walk.field().bytes());
+        large
+            .filter_map(|walk| Some((walk, follow(walk, &walk.field().layout().home()?)?)))
+            .max_by_key(|(walk, _)| size(walk))
+            .map(|(_, cut)| cut)
+    };
+    let cut = owner.or_else(reader).unwrap_or_else(|| RowCut::natural(group.rows, group.grain, shards));
+    let mut homes: FxHashMap<u64, Home> = FxHashMap::default();
+    let mut away = Vec::new();
+    for walk in written {
+        let number = walk.field().number();
+        let here = cut.home(walk.pitch(), &walk.row, walk.shift);
+        let wanted = homes.get(&number).map(|home| (*home, true)).or_else(|| wanted_home(walk, shards));
+        let home = match (wanted, here) {
+            (Some((home, true)), _) => home,
+            (_, Some(here)) => here,
+            (_, None) => return None,
+        };
+        if here != Some(home) && !away.contains(&number) {
+            away.push(number);
+        }
+        homes.insert(number, home);
+    }
+    // A second instance is carried over by each shard for what lives there, so its rows must be run there.
+    let moved = group.buffers.iter().any(|buffer| buffer.second && away.contains(&buffer.field.number()));
+    (!moved).then_some((cut, homes, away))
+}
+
+/// Exchanges what the walks read and do not find at home.
+fn fetch(read: &[Walk<'_>], cut: &RowCut, transport: &dyn Transport, traffic: &Traffic) -> Result<(), TransportError> {
+    let mut fields: Vec<(&Arc<Field>, Vec<&Walk<'_>>)> = Vec::new();
+    for walk in read {
+        let field = walk.field();
+        {
+            let layout = field.layout();
+            let Some(home) = layout.home() else { continue };
+            if walk.bytes().is_empty() || layout.is_everywhere(&walk.bytes()) {
+                continue;
+            }
+            if walk.view().row_stride() != 0 && cut.home(walk.pitch(), &walk.row, walk.shift) == Some(home) {
+                continue;
+            }
+            if layout.is_fetched(&walk.fetched(cut)) {
+                continue;
+            }
+        }
+        if walk.view().row_stride() == 0 {
+            gather(field, &walk.bytes(), transport, traffic)?;
+            continue;
+        }
+        match fields.iter_mut().find(|(known, _)| known.number() == field.number()) {
+            Some((_, walks)) => walks.push(walk),
+            None => fields.push((field, vec![walk])),
+        }
+    }
+    let mut moves = Moves::default();
+    for (field, walks) in fields {
+        let address = field.materialize();
+        let mut layout = field.layout();
+        let Some(home) = layout.home() else { continue };
+        let shard = transport.shard();
+        transfer(&walks, cut, &home, shard, field.bytes(), SMALL_GAP, |far, runs, sends| {
+            let runs = without(runs, layout.shared());
+            if sends { moves.send(far, address, &runs) } else { moves.receive(far, address, &runs) }
+        });
+        for walk in walks {
+            layout.fetch(walk.fetched(cut));
+        }
+    }
+    // SAFETY: the executor's running role is the only one that touches instances; runs lie inside their fields, and what is
+    // received lives elsewhere while what is sent lives here, so they do not overlap.
+    unsafe { moves.run(transport, traffic) }
+}
+
+/// Visits what goes between this shard and each other one when shards need their rows of the walks: the other shard, the runs
+/// of the field, and whether this shard is the one where they live.
+fn transfer(
+    walks: &[&Walk<'_>],
+    cut: &RowCut,
+    home: &Home,
+    shard: usize,
+    bytes: usize,
+    gap: usize,
+    mut visit: impl FnMut(usize, &[Range<usize>], bool),
+) {
+    let runs_of = |of: usize, clip: &Range<usize>| {
+        let rows = cut.rows_of(of);
+        let mut runs = Vec::new();
+        // Both ends ask the same question, so that neither carries a gap that the other leaves out.
+        for walk in walks.iter().filter(|walk| walk.shards_touching(clip, cut).contains(&of)) {
+            let (view, domain) = walk.part(&rows);
+            add_runs(&view, &domain, clip, gap, &mut runs);
+        }
+        runs
+    };
+    let cover = |ranges: &mut dyn Iterator<Item = Range<usize>>| {
+        ranges
+            .filter(|range| !range.is_empty())
+            .fold(usize::MAX..0, |all, range| all.start.min(range.start)..all.end.max(range.end))
+    };
+    let own = home.range(shard, bytes);
+    let takers = cover(&mut walks.iter().map(|walk| walk.shards_touching(&own, cut)));
+    for taker in takers.filter(|taker| *taker != shard) {
+        visit(taker, &runs_of(taker, &own), true);
+    }
+    let rows = cut.rows_of(shard);
+    let needed = cover(&mut walks.iter().map(|walk| {
+        let (view, domain) = walk.part(&rows);
+        bytes_of(&view.extent(&domain))
+    }));
+    for giver in home.shards_of(&needed).filter(|giver| *giver != shard) {
+        visit(giver, &runs_of(shard, &home.range(giver, bytes)), false);
+    }
+}
+
+/// Notes where what the group wrote lives now, and brings home what was written elsewhere.
+pub(crate) fn end<T>(
+    group: &Group<T>,
+    share: &Share,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<(), TransportError> {
+    let mut moves = Moves::default();
+    let mut written: Vec<Walk<'_>> = Vec::new();
+    for member in &group.members {
+        for (operand, place) in member.launch.operands.iter().zip(&member.places) {
+            if operand.privilege.writes() && matches!(place, Place::Buffer(_)) && !is_total(member, operand) {
+                written.push(Walk::new(member, operand));
+            }
+        }
+    }
+    let Some(cut) = &share.cut else {
+        for walk in &written {
+            if walk.view().covered_bytes(walk.domain) == walk.bytes().len() {
+                walk.field().layout().gather(walk.bytes());
+            }
+        }
+        return Ok(());
+    };
+    let mut pinned: Vec<(Arc<Field>, Range<usize>)> = Vec::new();
+    let renewed = |number: u64| group.buffers.iter().any(|buffer| buffer.second && buffer.field.number() == number);
+    for walk in &written {
+        let field = walk.field();
+        let Some(home) = share.homes.get(&field.number()) else { continue };
+        let mut layout = field.layout();
+        if field.is_pinned() {
+            // Exported pointers look at what was everywhere, and must go on to find the newest values there.
+            pinned.extend(layout.shared().iter().map(|range| (field.clone(), range.clone())));
+        }
+        if renewed(field.number()) {
+            layout.renew(*home);
+        } else {
+            layout.write(*home, &walk.extent);
+        }
+    }
+    for number in &share.away {
+        let walks: Vec<&Walk<'_>> = written.iter().filter(|walk| walk.field().number() == *number).collect();
+        let (Some(first), Some(home)) = (walks.first(), share.homes.get(number)) else { continue };
+        let (field, shard) = (first.field(), transport.shard());
+        let address = field.materialize();
+        transfer(&walks, cut, home, shard, field.bytes(), 0, |far, runs, lives_here| {
+            if lives_here { moves.receive(far, address, runs) } else { moves.send(far, address, runs) }
+        });
+    }
+    // SAFETY: as in `fetch`; what is received lives here and was written by one other shard, what is sent lives elsewhere.
+    unsafe { moves.run(transport, traffic)? };
+    for (field, range) in pinned {
+        gather(&field, &range, transport, traffic)?;
+    }
+    Ok(())
+}
+
+impl Walk<'_> {
+    fn fetched(&self, cut: &RowCut) -> Fetched {
+        Fetched { cut: *cut, shift: self.shift, view: self.view().clone(), domain: self.domain.clone() }
+    }
+}
+
+/// Gives every shard the newest values of a range of a field's bytes.
+pub(crate) fn gather(
+    field: &Arc<Field>,
+    bytes: &Range<usize>,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<(), TransportError> {
+    let (home, missing) = {
+        let layout = field.layout();
+        let missing = layout.missing(bytes);
+        match layout.home() {
+            Some(home) if !missing.is_empty() => (home, missing),
+            Some(_) | None => return Ok(()),
+        }
+    };
+    let address = field.materialize();
+    let (shard, shards) = (transport.shard(), transport.shards());
+    // What shards `first..first + count` (counted around) have of the range.
+    let blocks = |first: usize, count: usize| {
+        let mut runs = Vec::new();
+        let mut add = |shards: Range<usize>| {
+            if !shards.is_empty() {
+                let low = home.range(shards.start, field.bytes()).start.max(missing.start);
+                let high = home.range(shards.end - 1, field.bytes()).end.min(missing.end);
+                if low < high {
+                    runs.push(low..high);
+                }
+            }
+        };
+        add(first..(first + count).min(shards));
+        add(0..(first + count).saturating_sub(shards));
+        runs
+    };
+    let mut step = 1;
+    while step < shards {
+        let count = step.min(shards - step);
+        let (to, from) = ((shard + shards - step) % shards, (shard + step) % shards);
+        let mut moves = Moves::default();
+        moves.send(to, address, &blocks(shard, count));
+        moves.receive(from, address, &blocks(from, count));
+        // SAFETY: as in `fetch`; what is received lives at other shards than what is sent so far.
+        unsafe { moves.run(transport, traffic)? };
+        step *= 2;
+    }
+    field.layout().gather(missing);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Random programs on many shards (threads that exchange messages), against the same programs on one: what each shard holds
+//! after gathering must be what one shard holds, whatever it was cut into.
+#![expect(unsafe_code, reason = "looks at fields by address")]
+
+mod interpreter;
+
+use std::sync::Arc;
+
+use interpreter::{Interpreter, Numbers, Step, wait};
+use legate_runtime::transport::{Alone, Stop, Threads, Transport};
+use legate_runtime::view::{Axes, View};
+use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
+use smallvec::smallvec;
+
+const SIDE: usize = 6;
+const BYTES: usize = SIDE * SIDE * 8;
+const ROW: isize = SIDE as isize * 8;
+
+fn read(handle: &Handle, view: View) -> Operand {
+    Operand { field: handle.field().clone(), view, privilege: Privilege::Read }
+}
+
+fn written(handle: &Handle, view: View) -> Operand {
+    Operand { field: handle.field().clone(), view, privilege: Privilege::Write }
+}
+
+fn dense() -> View {
+    View { offset: 0, strides: smallvec![ROW, 8], item_bytes: 8 }
+}
+
+/// A rectangle of a SIDE x SIDE field; when it is read also turned, mirrored or with one row or column repeated.
+fn rectangle(numbers: &mut Numbers, shape: &[usize; 2], reads: bool) -> View {
+    let row = numbers.below(SIDE - shape[0] + 1);
+    let column = numbers.below(SIDE - shape[1] + 1);
+    let at = |row: usize, column: usize| (row * SIDE + column) as isize * 8;
+    let plain = View { offset: at(row, column), strides: smallvec![ROW, 8], item_bytes: 8 };
+    if !reads {
+        return plain;
+    }
+    match numbers.below(8) {
+        0 => View {
+            offset: at(numbers.below(SIDE - shape[1] + 1), numbers.below(SIDE - shape[0] + 1)),
+            strides: smallvec![8, ROW],
+            item_bytes: 8,
+        },
+        1 => View { offset: at(row + shape[0] - 1, column), strides: smallvec![-ROW, 8], item_bytes: 8 },
+        2 => View { strides: smallvec![0, 8], ..plain },
+        3 => View { strides: smallvec![ROW, 0], ..plain },
+        _ => plain,
+    }
+}
+
+/// Runs the random program of a seed; the contents of all fields that are held at its end.
+fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u64>> {
+    let mapper = Mapper {
+        cpus: 1,
+        processors: 1 + seed as usize % 2,
+        min_tile: 1,
+        window: 16,
+        run_ahead: 2,
+        fusion,
+        memory_limit: 1 << 30,
+        show_plan: false,
+    };
+    let runtime = Runtime::new(Interpreter, mapper, transport);
+    let mut numbers = Numbers(seed * 2 + 0x9E37_79B9_7F4A_7C15);
+    let mut held: Vec<Handle> = Vec::new();
+    for number in 0..3u64 {
+        let content: Vec<u64> = (0..SIDE * SIDE).map(|index| index as u64 * 7 + number * 1000 + 1).collect();
+        let handle = runtime.field(BYTES).expect("there is room");
+        let start = handle.field().materialize() as *mut u8;
+        // SAFETY: the field has BYTES bytes, and no launch touches it yet.
+        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr().cast::<u8>(), start, BYTES) };
+        held.push(handle);
+    }
+    let name: Arc<str> = "step".into();
+    for _ in 0..30 {
+        let shape = [1 + numbers.below(SIDE), 1 + numbers.below(SIDE)];
+        let shape = if numbers.below(3) == 0 { [SIDE, SIDE] } else { shape };
+        let (a, b) = (numbers.below(held.len()), numbers.below(held.len()));
+        let (view_a, view_b) = (rectangle(&mut numbers, &shape, true), rectangle(&mut numbers, &shape, true));
+        let domain: Axes<usize> = shape.iter().copied().collect();
+        let step = Step { constant: 3 + numbers.below(5) as u64, adds: false };
+        let fresh = runtime.field(BYTES).expect("there is room");
+        if numbers.below(6) == 0 {
+            // A total goes to one element, which is then added to a rectangle.
+            let element = View { offset: 0, strides: smallvec![0, 0], item_bytes: 8 };
+            let operands = smallvec![written(&fresh, element.clone()), read(&held[a], view_a)];
+            runtime.launch(name.clone(), Work::Total, domain.clone(), operands, step);
+            let mut output = written(&held[b], rectangle(&mut numbers, &shape, false));
+            output.privilege = Privilege::ReadWrite;
+            let operands = smallvec![output, read(&fresh, element)];
+            runtime.launch(name.clone(), Work::Map, domain, operands, Step { constant: 1, adds: true });
+            continue;
+        }
+        let operands = smallvec![written(&fresh, dense()), read(&held[a], view_a), read(&held[b], view_b)];
+        runtime.launch(name.clone(), Work::Map, domain.clone(), operands, step);
+        match numbers.below(4) {
+            0 if shape == [SIDE, SIDE] => held.push(fresh),
+            1 if shape == [SIDE, SIDE] && held.len() > 3 => {
+                let place = numbers.below(3);
+                held[place] = fresh;
+            }
+            _ => {
+                let target = numbers.below(held.len());
+                let view = rectangle(&mut numbers, &shape, false);
+                let adds = numbers.below(3) == 0;
+                let mut output = written(&held[target], view);
+                if adds {
+                    output.privilege = Privilege::ReadWrite;
+                }
+                let operands = smallvec![output, read(&fresh, dense())];
+                runtime.launch(name.clone(), Work::Map, domain, operands, Step { constant: 1, adds });
+            }
+        }
+        if held.len() > 6 {
+            held.remove(numbers.below(3));
+        }
+    }
+    for handle in &held {
+        let everything = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
+        let operands = smallvec![read(handle, everything)];
+        runtime.launch(
+            "gather".into(),
+            Work::Whole,
+            smallvec![SIDE * SIDE],
+            operands,
+            Step { constant: 0, adds: false },
+        );
+    }
+    wait(&runtime);
+    held.iter()
+        .map(|handle| {
+            assert!(handle.field().is_everywhere(&(0..BYTES)));
+            let start = handle.field().materialize() as *const u64;
+            // SAFETY: everything is done, and the field has SIDE * SIDE elements.
+            unsafe { std::slice::from_raw_parts(start, SIDE * SIDE) }.to_vec()
+        })
+        .collect()
+}
+
+#[test]
+fn many_shards_give_what_one_gives() {
+    for seed in 0..150 {
+        let plain = outcome(seed, false, Arc::new(Alone));
+        for shards in [2, 3, 4, 7] {
+            let job = Threads::job(shards, &Arc::new(Stop::default()));
+            std::thread::scope(|scope| {
+                let outcomes: Vec<_> = job
+                    .into_iter()
+                    .map(|shard| scope.spawn(move || outcome(seed, seed % 3 != 0, Arc::new(shard))))
+                    .collect();
+                for (shard, outcome) in outcomes.into_iter().enumerate() {
+                    let outcome = outcome.join().expect("the shard's thread does not panic");
+                    assert_eq!(outcome, plain, "seed {seed}, shard {shard} of {shards}");
+                }
+            });
+        }
+    }
+}
