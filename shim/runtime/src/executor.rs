@@ -412,9 +412,10 @@ impl<B: Backend> Executor<B> {
     fn second_instance(&self, buffer: &Buffer, needed: Option<&[Range<usize>]>) -> Block {
         let block = self.pool.take(buffer.field.bytes());
         let old = buffer.field.materialize();
-        let whole = [0..buffer.field.bytes()];
+        let all = 0..buffer.field.bytes();
+        let whole = std::slice::from_ref(&all);
         let pairs =
-            buffer.carried.iter().flat_map(|carried| needed.unwrap_or(&whole).iter().map(move |part| (carried, part)));
+            buffer.carried.iter().flat_map(|carried| needed.unwrap_or(whole).iter().map(move |part| (carried, part)));
         for (carried, part) in pairs {
             let range = carried.start.max(part.start)..carried.end.min(part.end);
             if range.is_empty() {

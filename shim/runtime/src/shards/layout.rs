@@ -40,7 +40,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout of a field that every shard has all of (or that nobody has written yet).
     pub(crate) fn everywhere(bytes: usize) -> Layout {
-        Layout { bytes, home: None, everywhere: vec![0..bytes], fetched: Vec::new() }
+        Layout { bytes, home: None, everywhere: std::iter::once(0..bytes).collect(), fetched: Vec::new() }
     }
 
     pub(crate) fn home(&self) -> Option<Home> {

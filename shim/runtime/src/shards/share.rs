@@ -323,9 +323,8 @@ fn transfer(
         runs
     };
     let cover = |ranges: &mut dyn Iterator<Item = Range<usize>>| {
-        ranges
-            .filter(|range| !range.is_empty())
-            .fold(usize::MAX..0, |all, range| all.start.min(range.start)..all.end.max(range.end))
+        let ranges = ranges.filter(|range| !range.is_empty());
+        ranges.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)).unwrap_or(0..0)
     };
     let own = home.range(shard, bytes);
     let takers = cover(&mut walks.iter().map(|walk| walk.shards_touching(&own, cut)));
