@@ -16,7 +16,7 @@ use crate::state::{Shim, shim};
 use crate::storage::{self, Root};
 
 /// Fields start on multiples of this many bytes, wherever adopted memory starts.
-const ALIGNMENT: usize = 64;
+const ALIGNMENT: usize = 16;
 
 /// The host form of an argument: aliases for deferred arrays, also inside lists, tuples and dictionaries.
 pub(crate) fn unwrap<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -433,7 +433,7 @@ impl Draft {
     }
 }
 
-/// Whether all elements of a walk are aligned for a number of their size (fields start on 64-byte boundaries).
+/// Whether all elements of a walk are aligned for a number of their size (fields start on 16-byte boundaries).
 fn is_aligned(view: &View) -> bool {
     let unit = if view.item_bytes.is_power_of_two() { view.item_bytes.min(16) as isize } else { 1 };
     view.offset % unit == 0 && view.strides.iter().all(|stride| stride % unit == 0)

@@ -11,22 +11,22 @@ use legate_runtime::{Backend, Cut, Launch, Parallel, Runtime, Sequence, Work};
 
 /// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
 #[derive(Clone, Copy)]
-pub struct Step {
-    pub constant: u64,
+pub(crate) struct Step {
+    pub(crate) constant: u64,
     /// Whether what is there is added.
-    pub adds: bool,
+    pub(crate) adds: bool,
 }
 
-pub struct Interpreter;
+pub(crate) struct Interpreter;
 
 /// What the interpreter needs of a group: everything is kept, since nothing is compiled.
-pub struct Kept {
+pub(crate) struct Kept {
     rows: usize,
     slots: Vec<usize>,
     members: Vec<Kind>,
 }
 
-pub struct Kind {
+pub(crate) struct Kind {
     step: Step,
     work: Work,
     pass: usize,
@@ -42,7 +42,7 @@ fn element(start: usize, view: &View, index: &[usize]) -> *mut u64 {
 }
 
 /// Calls `visit` with every index of a domain, row-major.
-pub fn each(domain: &[usize], visit: &mut dyn FnMut(&[usize])) {
+pub(crate) fn each(domain: &[usize], visit: &mut dyn FnMut(&[usize])) {
     let total: usize = domain.iter().product();
     for flat in 0..total {
         let mut rest = flat;
@@ -184,16 +184,16 @@ impl Backend for Interpreter {
 }
 
 /// Waits for everything that was issued.
-pub fn wait(runtime: &Runtime<Interpreter>) {
+pub(crate) fn wait(runtime: &Runtime<Interpreter>) {
     let done = runtime.wait(runtime.newest(), Duration::from_secs(40)).expect("the interpreter does not fail");
     assert!(done, "a window took more than a minute");
 }
 
 /// A small generator of numbers (xorshift), so that a failing seed can be run again.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
