@@ -6,10 +6,11 @@ import pytest
 
 from tests import candidate
 from tests.replicate.file_programs import FILES
+from tests.replicate.library_programs import LIBRARIES
 from tests.replicate.programs import ALIKE, ANEW, PRINTING_CHILDREN
 from tests.replicate.shards import run
 
-PROGRAMS = {**FILES, **ALIKE}
+PROGRAMS = {**FILES, **LIBRARIES, **ALIKE}
 INPUT = "Ada\nsecond line\nabcdef\nstop here\nrest\nof it"
 
 

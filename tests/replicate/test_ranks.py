@@ -6,24 +6,19 @@ import pytest
 
 from tests import candidate
 from tests.candidate import TOP
-from tests.replicate.file_programs import FILES
-from tests.replicate.programs import ALIKE, ANEW
+from tests.replicate.programs import ANEW
 from tests.replicate.test_programs import INPUT, PROGRAMS, folders, place, tree
 
 pytestmark = pytest.mark.skipif(not list((TOP / "site-packages" / "legate").glob("_mpi_*.so")), reason="no MPI plugin is built")
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-# Open MPI's mpirun gives rank 0 a terminal for standard output, whatever its own is.
-NOT_YET = {"terminals"}
-
-
 def run(script, ranks, here, output):
     words = [*candidate.command(), "--ranks-per-node", str(ranks), "--rank-output", str(output), script]
-    return candidate.run(words, cwd=here, stdin=INPUT, env=ROOT, limit_s=90)
+    return candidate.run(words, cwd=here, stdin=INPUT, env=ROOT, limit_s=45)
 
 
-@pytest.mark.parametrize("name", sorted({**FILES, **ALIKE}.keys() - NOT_YET))
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_the_world_sees_one(tmp_path, name):
     script, here = place(tmp_path, name, PROGRAMS[name])
     there = tmp_path / "there"
