@@ -16,6 +16,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::kept::Kept;
 use crate::numpy_api::{self, Geometry, flag};
+use crate::recycle;
 use crate::resident;
 use crate::state::{self, Shim, started};
 use crate::storage::{self, Root, Storage};
@@ -81,29 +82,47 @@ impl DeferredArray {
         base: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, DeferredArray>> {
         let py = phantom.py();
-        let array = DeferredArray {
-            storage: Kept::new(Some(storage)),
-            phantom: Kept::new(Some(phantom.unbind())),
-            base: Kept::new(base),
-            alias: Kept::new(None),
-            origin: AtomicUsize::new(0),
-            lent: Kept::new(None),
-        };
-        Bound::new(py, array)
+        let array = DeferredArray::new(py)?;
+        array.get().hold(py, storage, base);
+        array.get().phantom.replace(py, Some(phantom));
+        Ok(array)
     }
 
     /// The view of this array that `made`, a view of its alias that NumPy made, stands for.
     pub(crate) fn view_through<'py>(slf: &Bound<'py, Self>, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
+        let array = DeferredArray::new(py)?;
+        array.get().hold(py, slf.get().storage(py), Some(DeferredArray::root_of(slf)));
+        array.get().alias.replace(py, Some(made));
+        array.get().origin.store(slf.get().origin.load(Ordering::Relaxed), Ordering::Relaxed);
+        Ok(array)
+    }
+
+    /// An array object with nothing in it.
+    fn new(py: Python<'_>) -> PyResult<Bound<'_, DeferredArray>> {
+        if let Some(array) = recycle::take(py) {
+            return Ok(array);
+        }
         let array = DeferredArray {
-            storage: Kept::new(Some(slf.get().storage(py))),
-            phantom: Kept::new(None),
-            base: Kept::new(Some(DeferredArray::root_of(slf))),
-            alias: Kept::new(Some(made.unbind())),
-            origin: AtomicUsize::new(slf.get().origin.load(Ordering::Relaxed)),
-            lent: Kept::new(None),
+            storage: Kept::new(),
+            phantom: Kept::new(),
+            base: Kept::new(),
+            alias: Kept::new(),
+            origin: AtomicUsize::new(0),
+            lent: Kept::new(),
         };
         Bound::new(py, array)
+    }
+
+    fn hold(&self, py: Python<'_>, storage: Py<Storage>, base: Option<Py<PyAny>>) {
+        self.storage.replace(py, Some(storage.into_bound(py)));
+        self.base.replace(py, base.map(|base| base.into_bound(py)));
+    }
+
+    /// Gives up all that is in the object, which has ended.
+    pub(crate) fn empty(&self, py: Python<'_>) {
+        drop((self.phantom.replace(py, None), self.alias.replace(py, None), self.lent.replace(py, None)));
+        drop((self.base.replace(py, None), self.storage.replace(py, None)));
     }
 
     /// A deferred array over a phantom; its storage is found from its bases.

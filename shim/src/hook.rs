@@ -77,7 +77,6 @@ unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, 
     // SAFETY: ORIGINAL was stored before any ufunc got this function, and is NumPy's own vectorcall; the convention gives `count`
     // live positional arguments, and the GIL is held.
     unsafe {
-        let original = std::mem::transmute::<usize, Vectorcall>(ORIGINAL.load(Ordering::Relaxed));
         if names.is_null() && (1..=2).contains(&count) {
             let py = Python::assume_attached();
             let arguments = std::slice::from_raw_parts(args, count);
@@ -90,49 +89,78 @@ unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, 
                     any_deferred |= slots::is_deferred(*argument);
                 }
             }
-            let done = if any_deferred {
-                resident::call(py, arguments, |operands| original(ufunc, operands.as_ptr(), count, names))
-            } else if most >= state::min_chunk() {
-                outgrown(py, ufunc, arguments)
-            } else {
-                None
-            };
-            if let Some(result) = done {
+            if (any_deferred || most >= state::min_chunk())
+                && let Some(result) = ours(ufunc, arguments, any_deferred)
+            {
                 return result;
             }
         }
-        original(ufunc, args, flagged, names)
+        original()(ufunc, args, flagged, names)
     }
 }
 
-/// The deferred result of a call whose result is large; `None` when NumPy is to do it.
+/// NumPy's own vectorcall.
+///
+/// # Safety
+/// A ufunc has the hook.
+#[inline]
+unsafe fn original() -> Vectorcall {
+    // SAFETY: ORIGINAL was stored before any ufunc got the hook.
+    unsafe { std::mem::transmute::<usize, Vectorcall>(ORIGINAL.load(Ordering::Relaxed)) }
+}
+
+/// The result of a call on deferred operands, or whose result may be large; `None` when NumPy is to do it.
 ///
 /// # Safety
 /// The GIL is held and the objects are live.
-unsafe fn outgrown(py: Python<'_>, ufunc: Object, arguments: &[Object]) -> Option<Object> {
-    let mut operands: SmallVec<[&Bound<'_, PyAny>; 2]> = SmallVec::new();
-    for argument in arguments {
-        // SAFETY: live objects.
-        operands.push(unsafe { Bound::ref_from_ptr(py, argument) });
-    }
-    // SAFETY: a live object.
-    let ufunc = unsafe { Bound::ref_from_ptr(py, &ufunc) };
-    match deferred_result(py, ufunc, &operands) {
-        Ok(Some(result)) => Some(result.into_ptr()),
-        Ok(None) => None,
-        Err(error) => {
-            error.restore(py);
-            Some(std::ptr::null_mut())
+#[inline(never)]
+unsafe fn ours(ufunc: Object, arguments: &[Object], any_deferred: bool) -> Option<Object> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if any_deferred {
+            let py = Python::assume_attached();
+            let at_once = resident::call(py, arguments, |operands| {
+                original()(ufunc, operands.as_ptr(), operands.len(), std::ptr::null_mut())
+            });
+            if at_once.is_some() {
+                return at_once;
+            }
+            if numpy_api::inputs(Bound::ref_from_ptr(py, &ufunc)) != arguments.len()
+                || !arguments.iter().all(|argument| resident::is_plain(py, *argument))
+            {
+                return None;
+            }
         }
+        // PyO3 wants to know that the GIL is held, so that what ends meanwhile ends at once.
+        Python::attach(|py| {
+            let mut operands: SmallVec<[&Bound<'_, PyAny>; 2]> = SmallVec::new();
+            for argument in arguments {
+                operands.push(Bound::ref_from_ptr(py, argument));
+            }
+            let ufunc = Bound::ref_from_ptr(py, &ufunc);
+            let result = if any_deferred {
+                operators::called_plainly(py, ufunc, &operands).map(Some)
+            } else {
+                outgrown(py, ufunc, &operands)
+            };
+            match result {
+                Ok(result) => result.map(Bound::into_ptr),
+                Err(error) => {
+                    error.restore(py);
+                    Some(std::ptr::null_mut())
+                }
+            }
+        })
     }
 }
 
-fn deferred_result<'py>(
+/// The deferred result of a call on host arrays whose result is large; `None` when NumPy is to do it.
+fn outgrown<'py>(
     py: Python<'py>,
     ufunc: &Bound<'py, PyAny>,
     operands: &[&Bound<'py, PyAny>],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if ufunc.getattr("nin")?.extract::<usize>()? != operands.len() {
+    if numpy_api::inputs(ufunc) != operands.len() {
         return Ok(None);
     }
     let mut size = 1usize;

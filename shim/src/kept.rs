@@ -15,9 +15,9 @@ pub(crate) struct Kept<T>(UnsafeCell<Option<Py<T>>>);
 unsafe impl<T> Sync for Kept<T> {}
 
 impl<T> Kept<T> {
-    /// A place with an object, or none, in it.
-    pub(crate) fn new(object: Option<Py<T>>) -> Kept<T> {
-        Kept(UnsafeCell::new(object))
+    /// A place with nothing in it.
+    pub(crate) fn new() -> Kept<T> {
+        Kept(UnsafeCell::new(None))
     }
 
     /// The object.
@@ -38,6 +38,7 @@ impl<T> Kept<T> {
     }
 
     /// Puts another object, or none, in its place, and hands back what was there.
+    #[inline]
     pub(crate) fn replace<'py>(&self, py: Python<'py>, object: Option<Bound<'py, T>>) -> Option<Bound<'py, T>> {
         // SAFETY: the GIL is held, and no reference into the cell outlives a method of this type.
         let before = unsafe { std::mem::replace(&mut *self.0.get(), object.map(Bound::unbind)) };

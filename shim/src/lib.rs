@@ -25,6 +25,7 @@ mod module;
 mod numpy_api;
 mod operators;
 mod ops;
+mod recycle;
 mod report;
 mod resident;
 mod settings;

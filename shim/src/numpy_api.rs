@@ -219,6 +219,12 @@ pub(crate) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
     }
 }
 
+/// How many operands a ufunc reads.
+pub(crate) fn inputs(ufunc: &Bound<'_, PyAny>) -> usize {
+    // SAFETY: a `PyUFuncObject` begins with the object's head and this number; part of NumPy's stable binary interface.
+    unsafe { *ufunc.as_ptr().byte_add(size_of::<ffi::PyObject>()).cast::<c_int>() as usize }
+}
+
 /// How many references an object has.
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: reading the count of a live object under the GIL.

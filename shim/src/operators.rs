@@ -422,6 +422,24 @@ impl DeferredArray {
     }
 }
 
+/// A ufunc called with as many plain operands as it reads, of which one is deferred.
+pub(crate) fn called_plainly<'py>(
+    py: Python<'py>,
+    ufunc: &Bound<'py, PyAny>,
+    operands: &[&Bound<'py, PyAny>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let shim = started(py);
+    match apply(py, shim, ufunc, operands, None, None)? {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { small: true } => at_once(py, shim, ufunc, operands),
+        Outcome::Host { small: false } => {
+            let args = PyTuple::new(py, operands.iter().map(|operand| (*operand).clone()))?;
+            // Not by the hook, which brought it here.
+            host::call(&ufunc.getattr(pyo3::intern!(py, "__call__"))?, &args, None, ufuncs::ufunc_name(shim, ufunc)?)
+        }
+    }
+}
+
 fn divide<'py>(py: Python<'py>, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match apply(py, started(py), &named(py, "numpy", "divmod")?, &[left, right], None, None)? {
         Outcome::Done(result) => Ok(result),

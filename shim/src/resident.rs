@@ -222,6 +222,21 @@ unsafe fn operand(py: Python<'_>, operand: Object) -> Option<HostForm> {
     }
 }
 
+/// Whether an operand is one that has no say in what a ufunc does to it: a deferred or host array, a number.
+///
+/// # Safety
+/// A live object.
+pub(crate) unsafe fn is_plain(py: Python<'_>, operand: Object) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let object = Bound::ref_from_ptr(py, &operand);
+        slots::is_deferred(operand)
+            || slots::is_number(operand)
+            || numpy_api::is_exact_array(object)
+            || numpy_api::is_scalar(object)
+    }
+}
+
 /// Whether the shapes of two small operands may broadcast to something large.
 ///
 /// # Safety

@@ -13,6 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::array::DeferredArray;
+use crate::recycle;
 use crate::resident;
 
 /// A borrowed object, as CPython hands it over.
@@ -109,17 +110,26 @@ unsafe extern "C" fn assign_subscript(array: Object, key: Object, value: Object)
     }
 }
 
-/// Byte offsets in a type object of its tables of slots (the same in every CPython since 3.5).
+/// Byte offsets in a type object of its tables of slots, and of a slot of its own (the same in every CPython since 3.5).
 const AS_NUMBER: usize = 96;
 const AS_MAPPING: usize = 112;
+pub(crate) const DEALLOC: usize = 48;
 
-/// One slot: its number in the stable interface, the table it is in and its place there, ours, and where PyO3's is kept.
-struct Row {
+/// One slot: its number in the stable interface, the table it is in (none: the type itself) and its place there, ours, and where
+/// PyO3's is kept.
+pub(crate) struct Row {
     slot: c_int,
-    table: usize,
+    table: Option<usize>,
     place: usize,
     ours: usize,
     before: &'static AtomicUsize,
+}
+
+impl Row {
+    /// A slot that is in the type itself, at a byte offset.
+    pub(crate) fn of_class(slot: c_int, offset: usize, ours: usize, before: &'static AtomicUsize) -> Row {
+        Row { slot, table: None, place: offset / size_of::<usize>(), ours, before }
+    }
 }
 
 /// The operators: CPython's function, its slot and the place in the table of numbers.
@@ -149,7 +159,7 @@ macro_rules! operators {
         fn operators() -> Vec<Row> {
             vec![$(Row {
                 slot: ffi::$slot,
-                table: AS_NUMBER,
+                table: Some(AS_NUMBER),
                 place: $place,
                 ours: $name::slot as *const () as usize,
                 before: &$name::BEFORE,
@@ -190,15 +200,19 @@ pub(crate) fn install(py: Python<'_>) {
     let class = DeferredArray::type_object_raw(py);
     CLASS.store(class, Ordering::Relaxed);
     let mut rows = operators();
-    let mapping = |slot, place, ours, before| Row { slot, table: AS_MAPPING, place, ours, before };
+    let mapping = |slot, place, ours, before| Row { slot, table: Some(AS_MAPPING), place, ours, before };
     rows.push(mapping(ffi::Py_mp_subscript, 1, subscript as *const () as usize, &SUBSCRIPT));
     rows.push(mapping(ffi::Py_mp_ass_subscript, 2, assign_subscript as *const () as usize, &ASSIGN_SUBSCRIPT));
+    rows.extend(recycle::slot(py));
     for row in rows {
         // SAFETY: a live heap type, whose tables are part of it. A slot is replaced only where the table has at its place what the
         // interface says the slot is, by a function of the same type that lives as long as the process.
         unsafe {
             let known = ffi::PyType_GetSlot(class, row.slot) as usize;
-            let table = *class.cast::<u8>().add(row.table).cast::<*mut usize>();
+            let table = match row.table {
+                Some(offset) => *class.byte_add(offset).cast::<*mut usize>(),
+                None => class.cast::<usize>(),
+            };
             if known == 0 || table.is_null() || *table.add(row.place) != known {
                 continue;
             }

@@ -4,6 +4,7 @@
 //! exception left set. Chooses nothing.
 #![expect(unsafe_code, reason = "arguments come as CPython passes them")]
 
+use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
@@ -26,6 +27,34 @@ pub(super) fn vectorcall() -> Option<Vectorcall> {
             (!found.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Vectorcall>(found))
         }
     })
+}
+
+/// The C function of a builtin that takes arguments as fronts do, which spares a call through CPython.
+pub(super) struct Direct {
+    function: ffi::PyCFunctionFastWithKeywords,
+    of: Object,
+}
+
+// SAFETY: a function and the module that it is bound to, which the builtin keeps; used with the GIL only.
+unsafe impl Send for Direct {}
+// SAFETY: as above.
+unsafe impl Sync for Direct {}
+
+impl Direct {
+    /// What there is of that in a function, which must be kept as long as this is used.
+    pub(super) fn of(function: &Bound<'_, PyAny>) -> Option<Direct> {
+        const CONVENTION: c_int = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
+        let function = function.as_ptr();
+        // SAFETY: a live builtin; a function of this convention has this type.
+        unsafe {
+            if ffi::PyCFunction_CheckExact(function) == 0 || ffi::PyCFunction_GetFlags(function) != CONVENTION {
+                return None;
+            }
+            let of = ffi::PyCFunction_GetSelf(function);
+            let function = ffi::PyCFunction_GetFunction(function)? as *const ();
+            Some(Direct { function: std::mem::transmute::<*const (), ffi::PyCFunctionFastWithKeywords>(function), of })
+        }
+    }
 }
 
 /// The arguments of one call, as CPython passes them.
@@ -75,6 +104,18 @@ impl Call {
         })
     }
 
+    /// Calls `function` with these arguments; `direct` is its C function, if that takes them as they are.
+    #[inline]
+    pub(super) fn pass_to(self, direct: Option<&Direct>, function: Object) -> Object {
+        match direct {
+            // SAFETY: the arguments came under the same convention.
+            Some(direct) if self.of.is_null() => unsafe {
+                (direct.function)(direct.of, self.arguments, self.positional as isize, self.keywords)
+            },
+            Some(_) | None => self.pass(function),
+        }
+    }
+
     /// Calls `function` with these arguments.
     pub(super) fn pass(self, function: Object) -> Object {
         let Some(call) = vectorcall() else { return null_mut() };
@@ -113,6 +154,13 @@ impl Call {
 pub(super) fn whole(value: Object) -> Option<isize> {
     // SAFETY: a live object.
     unsafe {
+        if !value.is_null() && ffi::Py_TYPE(value) == &raw mut ffi::PyLong_Type {
+            let number = ffi::PyLong_AsSsize_t(value);
+            if number != -1 || ffi::PyErr_Occurred().is_null() {
+                return Some(number);
+            }
+            ffi::PyErr_Clear();
+        }
         if value.is_null() || ffi::PyIndex_Check(value) == 0 || ffi::PyBool_Check(value) != 0 {
             return None;
         }
@@ -125,6 +173,42 @@ pub(super) fn whole(value: Object) -> Option<isize> {
     }
 }
 
+/// The number of elements of a shape that is a Python int, not negative, or a tuple of such; `None` for any other.
+///
+/// # Safety
+/// A live object.
+#[inline]
+pub(super) unsafe fn plain_elements(shape: Object) -> Option<isize> {
+    // SAFETY: a live object, or an item of a live tuple.
+    unsafe {
+        let length = |item: Object| {
+            // A number that is too large leaves an exception, which the usual way must not find.
+            let length = if ffi::Py_TYPE(item) == &raw mut ffi::PyLong_Type { ffi::PyLong_AsSsize_t(item) } else { -2 };
+            if length == -1 {
+                ffi::PyErr_Clear();
+            }
+            (length >= 0).then_some(length)
+        };
+        if ffi::Py_TYPE(shape) != &raw mut ffi::PyTuple_Type {
+            return length(shape);
+        }
+        (0..ffi::PyTuple_Size(shape)).try_fold(1isize, |product, position| {
+            Some(product.saturating_mul(length(ffi::PyTuple_GetItem(shape, position))?))
+        })
+    }
+}
+
+/// Whether an object is exactly a Python float or int.
+///
+/// # Safety
+/// A live object.
+#[inline]
+pub(super) unsafe fn is_number(object: Object) -> bool {
+    // SAFETY: the caller's promise.
+    let class = unsafe { ffi::Py_TYPE(object) };
+    class == &raw mut ffi::PyFloat_Type || class == &raw mut ffi::PyLong_Type
+}
+
 /// The number of elements of a shape (a whole number or a tuple or list of them) and its number of dimensions.
 pub(super) fn elements(shape: Object) -> Option<(isize, isize)> {
     if shape.is_null() {
@@ -132,6 +216,9 @@ pub(super) fn elements(shape: Object) -> Option<(isize, isize)> {
     }
     // SAFETY: a live object; items are borrowed while the container lives.
     unsafe {
+        if ffi::Py_TYPE(shape) == &raw mut ffi::PyLong_Type {
+            return whole(shape).map(|number| (number, 1));
+        }
         let tuple = ffi::PyTuple_Check(shape) != 0;
         if !tuple && ffi::PyList_Check(shape) == 0 {
             return whole(shape).map(|number| (number, 1));
@@ -150,6 +237,11 @@ pub(super) fn elements(shape: Object) -> Option<(isize, isize)> {
 pub(super) fn number(value: Object) -> Option<f64> {
     // SAFETY: a live object.
     unsafe {
+        if ffi::Py_TYPE(value) == &raw mut ffi::PyLong_Type
+            && let Some(number) = whole(value)
+        {
+            return Some(number as f64);
+        }
         if ffi::PyFloat_Check(value) == 0 && ffi::PyIndex_Check(value) == 0 {
             return None;
         }

@@ -10,7 +10,7 @@
 use std::ffi::{CString, c_int};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyString, PyType};
 
-use super::arguments::{Call, Object, elements, range, vectorcall, whole};
+use super::arguments::{Call, Direct, Object, elements, is_number, plain_elements, range, vectorcall, whole};
 use super::caller::defers;
 
 /// How a front tells that its result will be large.
@@ -34,8 +34,10 @@ enum Rule {
     Range,
     /// A number of samples at this position or by this name: `linspace`.
     Number(usize, &'static str),
-    /// Known only from what NumPy made, which is then adopted; a deferred operand goes to `large`: `array`.
+    /// Known only from what NumPy made, which is then adopted; a deferred operand goes to `large`: `concatenate`.
     Made,
+    /// As [`Rule::Made`], of the elements of the operand at position 0: `array`.
+    Taken,
     /// A host operand at position 0 that is large itself; a deferred one is NumPy's to dispatch: `zeros_like`.
     Like,
     /// A shape by the name `size` at this position, or any argument is deferred: draws of random numbers.
@@ -51,7 +53,7 @@ enum Rule {
 }
 
 /// The names of the rules for Python.
-const RULES: [(&str, Rule); 18] = [
+const RULES: [(&str, Rule); 19] = [
     ("shape", Rule::Shape(0, "shape")),
     ("second_shape", Rule::Shape(1, "shape")),
     ("grid", Rule::Grid(0, "dimensions")),
@@ -61,6 +63,7 @@ const RULES: [(&str, Rule); 18] = [
     ("range", Rule::Range),
     ("samples", Rule::Number(2, "num")),
     ("made", Rule::Made),
+    ("taken", Rule::Taken),
     ("like", Rule::Like),
     ("draw0", Rule::Draw(0)),
     ("draw1", Rule::Draw(1)),
@@ -77,6 +80,7 @@ const RULES: [(&str, Rule); 18] = [
 struct Front {
     name: String,
     host: Py<PyAny>,
+    direct: Option<Direct>,
     large: Option<Py<PyAny>>,
     rule: Rule,
     /// Stands inside a function that everybody shares: acts only where user code or rebound code is at that very operation.
@@ -86,13 +90,14 @@ struct Front {
 /// What fronts share; set once by Python.
 struct Shared {
     deferred: Py<PyType>,
-    array: Py<PyType>,
     adopt: Py<PyAny>,
     host_call: Py<PyAny>,
 }
 
 static FRONTS: [OnceLock<Front>; CAPACITY] = [const { OnceLock::new() }; CAPACITY];
 static SHARED: PyOnceLock<Shared> = PyOnceLock::new();
+/// The type of host arrays.
+static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
 /// Elements from which on a result is large.
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
 
@@ -113,10 +118,11 @@ struct ArrayHead {
 const OWNS_DATA: c_int = 4;
 
 /// The number of elements of a host array of the exact type, or `None` for another object.
-fn host_size(shared: &Shared, object: Object) -> Option<isize> {
+#[inline]
+fn host_size(object: Object) -> Option<isize> {
     // SAFETY: a live object; the exact type says that it has NumPy's structure.
     unsafe {
-        if ffi::Py_TYPE(object) != shared.array.as_ptr().cast() {
+        if ffi::Py_TYPE(object) != ARRAY.load(Ordering::Relaxed) {
             return None;
         }
         let head = &*object.cast::<ArrayHead>();
@@ -129,6 +135,33 @@ fn host_size(shared: &Shared, object: Object) -> Option<isize> {
 }
 
 impl Front {
+    /// Whether a look at the positional arguments tells that the result is small: for most calls on small input all that is asked.
+    ///
+    /// # Safety
+    /// That many live arguments.
+    #[inline]
+    unsafe fn is_plainly_small(&self, arguments: *const Object, positional: usize) -> bool {
+        let limit = LIMIT.load(Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let is_small = |position: usize| plain_elements(*arguments.add(position)).is_some_and(|size| size < limit);
+            if let Rule::Shape(position, _) | Rule::Number(position, _) = self.rule {
+                return position < positional && is_small(position);
+            }
+            if self.rule == Rule::Range {
+                return positional == 1 && is_small(0);
+            }
+            if self.rule != Rule::Taken || positional == 0 {
+                return false;
+            }
+            let first = *arguments;
+            if ffi::Py_TYPE(first) == &raw mut ffi::PyList_Type {
+                return (1..limit).contains(&ffi::PyList_Size(first)) && is_number(ffi::PyList_GetItem(first, 0));
+            }
+            host_size(first).is_some_and(|size| size < limit)
+        }
+    }
+
     fn call(&self, py: Python<'_>, call: Call) -> Object {
         let limit = LIMIT.load(Ordering::Relaxed);
         let size = match self.rule {
@@ -140,11 +173,10 @@ impl Front {
                 .map(|rows| rows.max(0).saturating_mul(whole(call.get(1, "M")).unwrap_or(rows).max(0))),
             Rule::Number(position, name) => whole(call.get(position, name)),
             Rule::Range => range(call),
-            Rule::Made => return self.made(py, call, limit),
-            Rule::Like => SHARED.get(py).filter(|_| call.positional > 0).and_then(|shared| {
-                // SAFETY: at least one argument was given.
-                host_size(shared, unsafe { *call.arguments })
-            }),
+            Rule::Made | Rule::Taken => return self.made(py, call, limit),
+            // SAFETY: at least one argument was given.
+            Rule::Like if call.positional > 0 => host_size(unsafe { *call.arguments }),
+            Rule::Like => None,
             Rule::Draw(position) => elements(call.get(position, "size"))
                 .map(|found| found.0)
                 .filter(|&size| size >= limit)
@@ -157,7 +189,13 @@ impl Front {
             Rule::After => return self.after(call),
         };
         let large = size.is_some_and(|size| size >= limit) && self.acts(py);
-        if large { self.large(py, call) } else { call.pass(self.host.as_ptr()) }
+        if large { self.large(py, call) } else { self.host(call) }
+    }
+
+    /// What NumPy makes.
+    #[inline]
+    fn host(&self, call: Call) -> Object {
+        call.pass_to(self.direct.as_ref(), self.host.as_ptr())
     }
 
     /// May this front make something else than the host's result for the running code? Compiled code has no frame, and what it calls
@@ -178,7 +216,7 @@ impl Front {
                 ffi::Py_DecRef(made);
             }
         }
-        let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
+        let Some(shared) = SHARED.get(py) else { return self.host(call) };
         let made = call.unpacked(py).and_then(|(positional, named)| {
             shared.host_call.call1(py, (&self.host, positional, named, self.name.as_str()))
         });
@@ -193,7 +231,7 @@ impl Front {
 
     /// Lets NumPy make something, and `large` something else of it.
     fn after(&self, call: Call) -> Object {
-        let made = call.pass(self.host.as_ptr());
+        let made = self.host(call);
         let Some(large) = self.large.as_ref().filter(|_| !made.is_null()) else { return made };
         let result = Call { of: made, ..call }.pass(large.as_ptr());
         // SAFETY: the reference that NumPy gave.
@@ -203,7 +241,7 @@ impl Front {
 
     /// Lets NumPy make the array, and has it adopted when it is large and nobody else holds it.
     fn made(&self, py: Python<'_>, call: Call, limit: isize) -> Object {
-        let Some(shared) = SHARED.get(py) else { return call.pass(self.host.as_ptr()) };
+        let Some(shared) = SHARED.get(py) else { return self.host(call) };
         let deferred = shared.deferred.as_ptr().cast::<ffi::PyTypeObject>();
         // SAFETY: live objects given by the caller; a list or tuple is looked into while it lives.
         unsafe {
@@ -220,8 +258,8 @@ impl Front {
                     return self.large(py, call);
                 }
             }
-            let made = call.pass(self.host.as_ptr());
-            if made.is_null() || host_size(shared, made).is_none_or(|size| size < limit) || !self.acts(py) {
+            let made = self.host(call);
+            if made.is_null() || host_size(made).is_none_or(|size| size < limit) || !self.acts(py) {
                 return made;
             }
             let head = &*made.cast::<ArrayHead>();
@@ -248,6 +286,11 @@ unsafe extern "C" fn enter<const SLOT: usize>(
     // SAFETY: called with the GIL held.
     let py = unsafe { Python::assume_attached() };
     match FRONTS[SLOT].get() {
+        // SAFETY: the convention gives that many live arguments.
+        Some(front) if of.is_null() && unsafe { front.is_plainly_small(arguments, positional as usize) } => {
+            let call = Call { of, arguments, positional: positional as usize, keywords };
+            call.pass_to(front.direct.as_ref(), front.host.as_ptr())
+        }
         Some(front) => front.call(py, Call { of, arguments, positional: positional as usize, keywords }),
         None => null_mut(),
     }
@@ -296,8 +339,9 @@ fn enter_front(
         )));
     };
     let large = (!large.is_none(py)).then_some(large);
+    let direct = Direct::of(host.bind(py));
     // The GIL is held from the search on, so the slot is still free.
-    drop(FRONTS[slot].set(Front { name: name.to_owned(), host, large, rule, shared }));
+    drop(FRONTS[slot].set(Front { name: name.to_owned(), host, direct, large, rule, shared }));
     Ok(Box::into_raw(Box::new(ffi::PyMethodDef {
         ml_name: CString::new(name)?.into_raw(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: ENTRIES[slot] },
@@ -395,7 +439,8 @@ fn set_front_types(
     host_call: Py<PyAny>,
     limit: usize,
 ) {
-    drop(SHARED.set(py, Shared { deferred, array, adopt, host_call }));
+    ARRAY.store(array.into_ptr().cast(), Ordering::Relaxed);
+    drop(SHARED.set(py, Shared { deferred, adopt, host_call }));
     LIMIT.store(isize::try_from(limit).unwrap_or(isize::MAX), Ordering::Relaxed);
 }
 
