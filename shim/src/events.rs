@@ -86,6 +86,10 @@ impl Origins {
 
     /// The current mood.
     pub(crate) fn mood(&self, py: Python<'_>) -> PyResult<Mood> {
+        // A thread beside the program does on the host what it can.
+        if !crate::shards::in_program() {
+            return Ok(Mood::Host);
+        }
         let state = frames::context_value(self.contextvar.bind(py))?;
         let known = self
             .last_state

@@ -176,7 +176,7 @@ fn outgrown<'py>(
         }
         size = size.saturating_mul(length);
     }
-    if size < state::min_chunk() || !is_at(py, ufunc)? {
+    if size < state::min_chunk() || !crate::shards::in_program() || !is_at(py, ufunc)? {
         return Ok(None);
     }
     match operators::apply(py, state::shim(py)?, ufunc, operands, None, None)? {

@@ -229,6 +229,7 @@ fn phantoms<'py>(object: &Bound<'py, PyAny>, lent: &mut Lent<'py>) -> PyResult<B
 /// Whether arrays of this shape and dtype are deferred.
 pub(crate) fn is_eligible(shim: &Shim, axes: usize, size: usize, descr: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(axes >= 1
+        && crate::shards::in_program()
         && size >= shim.settings.min_chunk
         && size > 0
         && (shim.dtypes.at(descr.as_ptr() as usize).is_some() || is_fixed_width(descr)?))

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
 
 use legate_runtime::transport::{Alone, Plugin, Stop, Transport, TransportError, collective};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -16,6 +17,25 @@ use pyo3::types::PyBytes;
 static PLUGIN: OnceLock<Arc<Plugin>> = OnceLock::new();
 /// Whether this process is a fork's child: a program of its own, with one shard.
 static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The thread that runs the program, where there are other shards: only its launches are in an order that all shards share.
+static PROGRAM: OnceLock<ThreadId> = OnceLock::new();
+
+/// Is this the thread whose launches all shards issue in one order? With one shard, every thread's are.
+pub(crate) fn in_program() -> bool {
+    PROGRAM.get().is_none_or(|program| FORKED.load(Ordering::Relaxed) || *program == thread::current().id())
+}
+
+/// Refuses what another thread would launch, or fetch from other shards.
+pub(crate) fn check_thread() -> PyResult<()> {
+    if in_program() {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "an array that is spread over several shards can be used by the main thread only: hand copies of parts to threads, \
+         or run with one shard",
+    ))
+}
 
 /// The connection to the other shards; [`Alone`] where there are none.
 pub(crate) fn transport() -> Arc<dyn Transport> {
@@ -39,6 +59,7 @@ fn connect(py: Python<'_>, plugin: PathBuf, shard: usize, shards: usize) -> PyRe
             "{shards} ranks were started, but MPI sees {found} here: whatever started them does not belong to {description}"
         )));
     }
+    PROGRAM.get_or_init(|| thread::current().id());
     PLUGIN.set(Arc::new(opened)).map_err(|_| PyRuntimeError::new_err("the shards are connected already"))
 }
 

@@ -144,6 +144,7 @@ pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Ran
         let view = View { offset: wanted.start as isize, strides: smallvec![1], item_bytes: 1 };
         let operands = smallvec![Operand { field: field.clone(), view, privilege: Privilege::Read }];
         let nothing = Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()));
+        crate::shards::check_thread()?;
         shim.runtime.launch("gather".into(), Work::Whole, smallvec![wanted.len()], operands, nothing);
     }
 }

@@ -341,6 +341,7 @@ impl<'py> Map<'_, 'py> {
         task: Task,
         lent: bool,
     ) -> PyResult<()> {
+        crate::shards::check_thread()?;
         let issued = shim.runtime.launch(self.resolution.kernel.name.clone(), Work::Map, domain, operands, task);
         let mut at_once = lent;
         if self.resolution.warns {

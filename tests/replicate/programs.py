@@ -130,6 +130,17 @@ if __name__ == "__main__":
         os._exit(5)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), open("forked.txt").read())
 """,
+    "threads": """
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+def work(k):
+    x = np.arange(500_000.0) + k
+    x[::2] = 0
+    return float((x * 2).sum()), x.shape, float(np.sort(np.sin(x))[-1])
+with ThreadPoolExecutor(4) as pool:
+    print(list(pool.map(work, range(6))))
+print(work(3))
+""",
     "network": """
 import http.server, socket, threading, urllib.request
 class Handler(http.server.BaseHTTPRequestHandler):

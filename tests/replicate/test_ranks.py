@@ -37,3 +37,20 @@ def test_all_ranks_are_one(tmp_path, name):
     assert seen.code == 0, seen.stderr
     for rank in (1, 2):
         assert (tmp_path / "output" / f"rank-{rank}.out").read_text() == seen.stdout
+
+
+def test_threads_are_refused_what_all_shards_must_do(tmp_path):
+    script, here = place(tmp_path, "thread", """
+import numpy as np, threading
+from concurrent.futures import ThreadPoolExecutor
+shared = np.ones(400_000)
+with ThreadPoolExecutor(1) as pool:
+    try:
+        pool.submit(lambda: float((shared * 2).sum())).result()
+    except RuntimeError as error:
+        print(error)
+print(shared.sum())
+""")
+    seen = run(script, 2, here, tmp_path / "output")
+    assert seen.stdout.splitlines()[-1] == "400000.0", seen.stderr
+    assert "by the main thread only" in seen.stdout

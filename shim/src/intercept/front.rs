@@ -201,7 +201,9 @@ impl Front {
     /// May this front make something else than the host's result for the running code? Compiled code has no frame, and what it calls
     /// stays the host's.
     fn acts(&self, py: Python<'_>) -> bool {
-        !self.shared || (defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false))
+        crate::shards::in_program()
+            && (!self.shared
+                || (defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false)))
     }
 
     /// What serves large results.

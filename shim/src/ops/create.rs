@@ -83,6 +83,7 @@ fn fill_bytes(
         outputs: smallvec![Sink { operand: 0, cast: None }],
         mask: None,
     };
+    crate::shards::check_thread()?;
     let issued = shim.runtime.launch("fill".into(), Work::Map, walk.domain(), operands, task);
     shim.settle(py, issued, false)
 }
@@ -339,6 +340,7 @@ fn counted<'py>(
     let operands =
         smallvec![walk.operand(&array.get().storage(py), 0, &own.strides, native.item_bytes, Privilege::Write)];
     let task = Task::Index { number, start: first, delta, output: 0 };
+    crate::shards::check_thread()?;
     let issued = shim.runtime.launch("arange".into(), Work::Map, walk.domain(), operands, task);
     shim.settle(py, issued, false)?;
     Ok(Some(array.into_any()))

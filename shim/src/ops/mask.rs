@@ -230,6 +230,7 @@ fn issue(
     task: impl Fn(&[usize], &dyn Parallel) + Send + Sync + 'static,
 ) -> PyResult<()> {
     let domain: Axes<usize> = domain.iter().copied().collect();
+    crate::shards::check_thread()?;
     let issued = shim.runtime.launch(name.into(), Work::Whole, domain, operands, Task::Whole(Arc::new(task)));
     if shim.settings.report {
         shim.report.lock().note(py, name, How::Native, 0, 0.0);

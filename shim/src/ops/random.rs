@@ -139,6 +139,7 @@ impl Target<'_, '_> {
         let delta = element(&1u32.to_ne_bytes());
         let count = Task::Index { number: Number::U32, start, delta, output: 0 };
         let runtime = &self.shim.runtime;
+        crate::shards::check_thread()?;
         runtime.launch("arange".into(), Work::Map, walk.domain(), smallvec![operand(Privilege::Write)], count);
         let draw = Task::Map {
             kernel,

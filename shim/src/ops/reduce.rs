@@ -338,6 +338,7 @@ impl Plan {
             layout.walk.operand(&result.array.get().storage(py), 0, &layout.along, native.item_bytes, Privilege::Write),
             layout.walk.operand(&storage, shape.offset, &shape.strides, from.item_bytes, Privilege::Read),
         ];
+        crate::shards::check_thread()?;
         let issued = shim.runtime.launch(name.into(), layout.work, layout.walk.domain(), operands, task);
         let mut at_once = lengths.is_empty();
         if warns {
