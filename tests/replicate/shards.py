@@ -24,8 +24,8 @@ class Seen:
     others: list
 
 
-def run(words, shards, *, cwd, stdin="", env=None, limit_s=60):
-    """Runs `python *words` as this many shards."""
+def run(words, shards, *, cwd, elsewhere=None, stdin="", env=None, limit_s=60):
+    """Runs `python *words` as this many shards; those other than 0 in the folder `elsewhere`, as where they see no common files."""
     pairs = [socket.socketpair() for _ in range(shards - 1)]
     processes = []
     for shard in range(shards):
@@ -39,7 +39,7 @@ def run(words, shards, *, cwd, stdin="", env=None, limit_s=60):
             "OF_THIS_NODE": f"node{shard}",
         })
         processes.append(subprocess.Popen(
-            [*python(), *words], cwd=cwd, env=variables, text=True, start_new_session=True, pass_fds=[end.fileno() for end in own],
+            [*python(), *words], cwd=elsewhere if shard and elsewhere else cwd, env=variables, text=True, start_new_session=True, pass_fds=[end.fileno() for end in own],
             stdin=subprocess.PIPE if shard == 0 else subprocess.DEVNULL, stderr=subprocess.PIPE,
             stdout=subprocess.PIPE))
     for pair in pairs:

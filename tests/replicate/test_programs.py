@@ -56,3 +56,17 @@ def test_all_shards_are_one(tmp_path, name, shards):
     assert seen.code == 0, seen.stderr
     for stdout, stderr, code in seen.others:
         assert (stdout, code) == (seen.stdout, seen.code), stderr
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_shards_without_common_files(tmp_path, name):
+    script, here = place(tmp_path, name, PROGRAMS[name])
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    there.mkdir()
+    elsewhere.mkdir()
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
+    seen = run([script], 2, cwd=here, elsewhere=elsewhere, stdin=INPUT)
+    assert (seen.stdout, seen.stderr) == (expected.stdout, expected.stderr)
+    assert seen.others[0][0] == seen.stdout, seen.others[0][1]
+    assert tree(here) == tree(there)
+    assert list(elsewhere.iterdir()) == []
