@@ -42,6 +42,13 @@ try:
 except EOFError as error:
     print("EOF", error)
 """,
+    "low_input": """
+import os, select, sys
+print(os.read(0, 4), select.select([sys.stdin], [], [], 1) == ([sys.stdin], [], []))
+with open(0, "rb", buffering=0, closefd=False) as file:
+    print(file.read(7))
+print(open("/dev/stdin").read())
+""",
     "interview": """
 numbers = []
 while True:

@@ -70,3 +70,11 @@ def test_shards_without_common_files(tmp_path, name):
     assert seen.others[0][0] == seen.stdout, seen.others[0][1]
     assert tree(here) == tree(there)
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_program_from_standard_input(tmp_path):
+    text = "import time, os\nprint(time.time() > 0, __name__)\nopen('made', 'w').close()\nprint(os.listdir())\n"
+    for words in ([], ["-"]):
+        seen = run(words, 2, cwd=tmp_path, stdin=text)
+        assert (seen.stdout, seen.code) == ("True __main__\n['made']\n", 0), seen.stderr
+        assert seen.others[0][0] == seen.stdout, seen.others[0][1]
