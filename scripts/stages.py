@@ -18,7 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
 # What stages of their own run.
-ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "test_programs.py", "test_cases.py")]
+ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "test_programs.py", "test_cases.py")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
 # The MPI plugin builds only where there is an MPI.
 NO_MPI = ["--exclude", "legate-mpi"]
@@ -46,6 +46,7 @@ STAGES = [
     Stage("rust", ["cargo", "test", "--quiet", "--no-fail-fast", *CRATES], "check", 900, {"CARGO_PROFILE_DEV_OPT_LEVEL": "3"}),
     Stage("launcher", [*PYTEST, "tests/launcher"], "check", 300),
     Stage("arrays, tiny tiles", [*PYTEST, "tests", *ELSEWHERE, "--stage", "tiny"], "check", 900),
+    Stage("one program on several shards", [*PYTEST, "tests/replicate"], "quick", 900),
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
     Stage("arrays, not fused", [*PYTEST, "tests/numpy", "--stage", "unfused"], "quick", 600),
     Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
