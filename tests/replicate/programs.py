@@ -49,6 +49,15 @@ with open(0, "rb", buffering=0, closefd=False) as file:
     print(file.read(7))
 print(open("/dev/stdin").read())
 """,
+    "debugger": """
+import sys
+x = 5
+name = input()
+breakpoint()
+print("after", x)
+import code
+code.interact("banner", readfunc=lambda prompt: input(prompt), local={"x": 6}, exitmsg="left")
+""",
     "interview": """
 numbers = []
 while True:

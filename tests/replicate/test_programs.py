@@ -11,6 +11,8 @@ from tests.replicate.programs import ALIKE, ANEW, PRINTING_CHILDREN
 from tests.replicate.shards import run
 
 PROGRAMS = {**FILES, **LIBRARIES, **ALIKE}
+# What each program reads; some have words of their own.
+INPUTS = {"debugger": "Ada\np x\nx = 7\nc\nprint(x)\n"}
 INPUT = "Ada\nsecond line\nabcdef\nstop here\nrest\nof it"
 
 
@@ -37,8 +39,8 @@ def test_the_world_sees_one(tmp_path, name, shards):
     script, here = place(tmp_path, name, PROGRAMS[name])
     there = tmp_path / "there"
     there.mkdir()
-    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
-    seen = run([script], shards, cwd=here, stdin=INPUT)
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUTS.get(name, INPUT))
+    seen = run([script], shards, cwd=here, stdin=INPUTS.get(name, INPUT))
     assert seen.stdout == expected.stdout, seen.stderr
     assert (seen.code, seen.stderr) == (expected.code, expected.stderr)
     for stdout, stderr, code in seen.others:
@@ -64,8 +66,8 @@ def test_shards_without_common_files(tmp_path, name):
     there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
     there.mkdir()
     elsewhere.mkdir()
-    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
-    seen = run([script], 2, cwd=here, elsewhere=elsewhere, stdin=INPUT)
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUTS.get(name, INPUT))
+    seen = run([script], 2, cwd=here, elsewhere=elsewhere, stdin=INPUTS.get(name, INPUT))
     assert (seen.stdout, seen.stderr) == (expected.stdout, expected.stderr)
     assert seen.others[0][0] == seen.stdout, seen.others[0][1]
     assert tree(here) == tree(there)

@@ -7,15 +7,15 @@ import pytest
 from tests import candidate
 from tests.candidate import TOP
 from tests.replicate.programs import ANEW
-from tests.replicate.test_programs import INPUT, PROGRAMS, folders, place, tree
+from tests.replicate.test_programs import INPUT, INPUTS, PROGRAMS, folders, place, tree
 
 pytestmark = pytest.mark.skipif(not list((TOP / "site-packages" / "legate").glob("_mpi_*.so")), reason="no MPI plugin is built")
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def run(script, ranks, here, output):
+def run(script, ranks, here, output, stdin=INPUT):
     words = [*candidate.command(), "--ranks-per-node", str(ranks), "--rank-output", str(output), script]
-    return candidate.run(words, cwd=here, stdin=INPUT, env=ROOT, limit_s=45)
+    return candidate.run(words, cwd=here, stdin=stdin, env=ROOT, limit_s=45)
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -23,8 +23,8 @@ def test_the_world_sees_one(tmp_path, name):
     script, here = place(tmp_path, name, PROGRAMS[name])
     there = tmp_path / "there"
     there.mkdir()
-    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUT)
-    seen = run(script, 2, here, tmp_path / "output")
+    expected = candidate.run([*candidate.python(), script], cwd=there, stdin=INPUTS.get(name, INPUT))
+    seen = run(script, 2, here, tmp_path / "output", INPUTS.get(name, INPUT))
     assert seen.stdout == expected.stdout, seen.stderr
     assert (seen.code, seen.last_error_line) == (expected.code, expected.last_error_line)
     assert (tree(here), folders(here)) == (tree(there), folders(there))
