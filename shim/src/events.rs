@@ -226,8 +226,8 @@ fn warn_at(py: Python<'_>, text: &str, place: &frames::Place) -> PyResult<()> {
         [
             PyString::new(py, text).into_any(),
             category.into_any(),
-            place.file.bind(py).clone(),
-            place.line.into_pyobject(py)?.into_any(),
+            place.file(py)?,
+            place.line(py).into_pyobject(py)?.into_any(),
             module.unwrap_or_else(|| py.None().into_bound(py)),
             registry,
         ],

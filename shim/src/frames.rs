@@ -11,14 +11,25 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-/// A place in the user's program.
+/// A place in the user's program. Its line is looked up when it is asked for, which takes longer than all else.
 pub(crate) struct Place {
     /// Globals of the frame.
     pub(crate) globals: Py<PyAny>,
+    code: Py<PyAny>,
+    instruction: c_int,
+}
+
+impl Place {
     /// File name.
-    pub(crate) file: Py<PyAny>,
+    pub(crate) fn file<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.code.bind(py).getattr(pyo3::intern!(py, "co_filename"))
+    }
+
     /// Line number.
-    pub(crate) line: c_int,
+    pub(crate) fn line(&self, _py: Python<'_>) -> c_int {
+        // SAFETY: the GIL is held; a code object and the position of an instruction in it.
+        unsafe { (functions().code_line)(self.code.as_ptr(), self.instruction) }
+    }
 }
 
 type Object = *mut ffi::PyObject;
@@ -27,7 +38,7 @@ type Object = *mut ffi::PyObject;
 struct Functions {
     get_globals: unsafe extern "C" fn() -> Object,
     get_frame: unsafe extern "C" fn() -> Object,
-    frame_line: unsafe extern "C" fn(Object) -> c_int,
+    code_line: unsafe extern "C" fn(Object, c_int) -> c_int,
     frame_code: unsafe extern "C" fn(Object) -> Object,
     frame_instruction: unsafe extern "C" fn(Object) -> c_int,
     context_get: unsafe extern "C" fn(Object, Object, *mut Object) -> c_int,
@@ -49,8 +60,8 @@ fn functions() -> &'static Functions {
                 c"PyEval_GetGlobals",
             )),
             get_frame: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Object>(symbol(c"PyEval_GetFrame")),
-            frame_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> c_int>(symbol(
-                c"PyFrame_GetLineNumber",
+            code_line: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object, c_int) -> c_int>(symbol(
+                c"PyCode_Addr2Line",
             )),
             frame_code: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Object) -> Object>(symbol(
                 c"PyFrame_GetCode",
@@ -74,11 +85,10 @@ pub(crate) fn place(py: Python<'_>) -> Option<Place> {
         if frame.is_null() {
             return None;
         }
-        let line = (functions.frame_line)(frame);
+        let instruction = (functions.frame_instruction)(frame);
         let globals = Bound::from_borrowed_ptr_or_opt(py, (functions.get_globals)())?;
         let code = Bound::from_owned_ptr_or_opt(py, (functions.frame_code)(frame))?;
-        let file = code.getattr(pyo3::intern!(py, "co_filename")).ok()?;
-        Some(Place { globals: globals.unbind(), file: file.unbind(), line })
+        Some(Place { globals: globals.unbind(), code: code.unbind(), instruction })
     }
 }
 

@@ -130,6 +130,8 @@ unsafe fn ours(ufunc: Object, arguments: &[Object], any_deferred: bool) -> Optio
             {
                 return None;
             }
+        } else if broadcast_size(arguments) < state::min_chunk() {
+            return None;
         }
         // PyO3 wants to know that the GIL is held, so that what ends meanwhile ends at once.
         Python::attach(|py| {
@@ -154,6 +156,25 @@ unsafe fn ours(ufunc: Object, arguments: &[Object], any_deferred: bool) -> Optio
     }
 }
 
+/// The number of elements of what the host arrays among the arguments broadcast to, if they do.
+///
+/// # Safety
+/// The GIL is held and the objects are live.
+unsafe fn broadcast_size(arguments: &[Object]) -> usize {
+    // SAFETY: the caller's promise.
+    let py = unsafe { Python::assume_attached() };
+    let shapes: SmallVec<[&[isize]; 2]> = arguments
+        .iter()
+        // SAFETY: as above.
+        .map(|argument| unsafe { Bound::ref_from_ptr(py, argument) })
+        .filter(|argument| numpy_api::is_exact_array(argument))
+        .map(|argument| numpy_api::geometry(argument).shape)
+        .collect();
+    let axes = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let longest = |axis: usize| shapes.iter().filter_map(|shape| Some(shape[shape.len().checked_sub(axis)?])).max();
+    (1..=axes).fold(1usize, |size, axis| size.saturating_mul(longest(axis).unwrap_or(1) as usize))
+}
+
 /// The deferred result of a call on host arrays whose result is large; `None` when NumPy is to do it.
 fn outgrown<'py>(
     py: Python<'py>,
@@ -163,20 +184,7 @@ fn outgrown<'py>(
     if numpy_api::inputs(ufunc) != operands.len() {
         return Ok(None);
     }
-    let mut size = 1usize;
-    let axes =
-        operands.iter().filter(|o| numpy_api::is_exact_array(o)).map(|o| numpy_api::geometry(o).shape.len()).max();
-    for axis in 1..=axes.unwrap_or(0) {
-        let mut length = 1;
-        for operand in operands.iter().filter(|o| numpy_api::is_exact_array(o)) {
-            let shape = numpy_api::geometry(operand).shape;
-            if let Some(position) = shape.len().checked_sub(axis) {
-                length = length.max(shape[position] as usize);
-            }
-        }
-        size = size.saturating_mul(length);
-    }
-    if size < state::min_chunk() || !crate::shards::in_program() || !is_at(py, ufunc)? {
+    if !crate::shards::in_program() || !is_at(py, ufunc)? {
         return Ok(None);
     }
     match operators::apply(py, state::shim(py)?, ufunc, operands, None, None)? {

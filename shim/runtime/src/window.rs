@@ -148,7 +148,9 @@ impl<B: Backend> Runtime<B> {
         window.push(Launch { sequence, name, work, domain, operands, task });
         let mut waiting = 0;
         if window.len() >= self.mapper.window {
-            waiting = self.executor.enqueue(std::mem::take(&mut *window));
+            // The next window is likely to grow as long.
+            let next = Vec::with_capacity(self.mapper.window);
+            waiting = self.executor.enqueue(std::mem::replace(&mut *window, next));
         }
         Issued { sequence, backlog: waiting > self.mapper.run_ahead, pinned }
     }
