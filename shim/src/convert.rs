@@ -16,7 +16,7 @@ use crate::host;
 use crate::state::started;
 
 /// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
-const BUFFER_READERS: [&str; 8] =
+pub(crate) const BUFFER_READERS: [&str; 8] =
     ["memoryview", "bytes", "bytearray", "from_bytes", "Binary", "PickleBuffer", "from_buffer", "from_buffer_copy"];
 
 #[pymethods]

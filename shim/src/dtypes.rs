@@ -72,6 +72,11 @@ impl Dtypes {
         self.by_address.iter().find(|(known, _)| *known == address).map(|(_, native)| *native)
     }
 
+    /// The kind of the native dtype with this type character.
+    pub(crate) fn kind(&self, letter: u8) -> Option<u8> {
+        self.by_address.iter().find(|(_, native)| native.letter == letter).map(|(_, native)| native.kind)
+    }
+
     /// The descriptor with this type character.
     pub(crate) fn descr<'py>(&self, py: Python<'py>, letter: u8) -> &Bound<'py, PyAny> {
         self.by_letter[&letter].bind(py)

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::{DeferredArray, deferred};
+use crate::future::future;
 use crate::numpy_api;
 use crate::report::How;
 use crate::state::{Shim, shim};
@@ -38,22 +39,25 @@ fn unwrap_noting<'py>(
         lent.push((alias.clone(), object.clone()));
         return Ok(alias);
     }
+    if let Some(future) = future(object) {
+        return future.get().value(py);
+    }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        if !holds_deferred(object) {
+        if !holds_ours(object) {
             return Ok(object.clone());
         }
         let items = tuple.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyTuple::new(py, items)?.into_any());
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        if !holds_deferred(object) {
+        if !holds_ours(object) {
             return Ok(object.clone());
         }
         let items = list.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyList::new(py, items)?.into_any());
     }
     if let Ok(dict) = object.cast_exact::<PyDict>() {
-        if !holds_deferred(object) {
+        if !holds_ours(object) {
             return Ok(object.clone());
         }
         let copy = PyDict::new(py);
@@ -65,18 +69,27 @@ fn unwrap_noting<'py>(
     Ok(object.clone())
 }
 
-/// Whether a deferred array is in a container (so that others, which the callee may change, are passed as they are).
-fn holds_deferred(object: &Bound<'_, PyAny>) -> bool {
-    if deferred(object).is_some() {
+/// Whether a deferred array or a future is in a container (so that others, which the callee may change, are passed as they are).
+fn holds_ours(object: &Bound<'_, PyAny>) -> bool {
+    holds(object, |item| deferred(item).is_some() || future(item).is_some())
+}
+
+/// Whether a deferred array is in a container.
+pub(crate) fn holds_deferred(object: &Bound<'_, PyAny>) -> bool {
+    holds(object, |item| deferred(item).is_some())
+}
+
+fn holds(object: &Bound<'_, PyAny>, wanted: fn(&Bound<'_, PyAny>) -> bool) -> bool {
+    if wanted(object) {
         return true;
     }
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return tuple.iter().any(|item| holds_deferred(&item));
+        return tuple.iter().any(|item| holds(&item, wanted));
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
-        return list.iter().any(|item| holds_deferred(&item));
+        return list.iter().any(|item| holds(&item, wanted));
     }
-    object.cast_exact::<PyDict>().is_ok_and(|dict| dict.iter().any(|(_, value)| holds_deferred(&value)))
+    object.cast_exact::<PyDict>().is_ok_and(|dict| dict.iter().any(|(_, value)| holds(&value, wanted)))
 }
 
 /// Whether a deferred array is among the arguments of a call, other than as `out=`.

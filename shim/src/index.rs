@@ -9,8 +9,10 @@ use smallvec::SmallVec;
 
 use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
+use crate::future::settled_key;
 use crate::host;
 use crate::numpy_api;
+use crate::operators;
 use crate::ops::mask;
 use crate::report::How;
 use crate::state::{Shim, started};
@@ -86,6 +88,7 @@ fn selects(key: &Bound<'_, PyAny>, axes: usize) -> Selects {
 pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
+    let key = &settled_key(key)?;
     match selects(key, array.get().axes(py)) {
         Selects::Element => array.get().alias(py, shim)?.get_item(key),
         Selects::View => match array.get().resident_alias(py, shim)? {
@@ -116,6 +119,7 @@ pub(crate) fn set<'py>(
 ) -> PyResult<()> {
     let py = array.py();
     let shim = started(py);
+    let key = &settled_key(key)?;
     let selected = selects(key, array.get().axes(py));
     if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
         return Ok(());
@@ -138,8 +142,7 @@ fn assign<'py>(
 ) -> PyResult<bool> {
     let py = array.py();
     let resident = shim.is_synced(array.get().storage(py).get().field().last_touch());
-    let value_resident =
-        deferred(value).is_none_or(|value| shim.is_synced(value.get().storage(py).get().field().last_touch()));
+    let value_resident = operators::is_resident(py, shim, value);
     if selected == Selects::Element && resident && value_resident {
         array.get().alias(py, shim)?.set_item(key, host::unwrap(value)?)?;
         return Ok(true);

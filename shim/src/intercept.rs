@@ -157,6 +157,11 @@ unsafe extern "C" fn import(
         } else if names(name, b"numba") && !is_half_imported(py, "numba") {
             return tell_numba(py, module);
         }
+        if let Err(error) = crate::future::exact::look(py) {
+            ffi::Py_DecRef(module);
+            error.restore(py);
+            return null_mut();
+        }
         module
     }
 }

@@ -12,6 +12,7 @@ mod dtypes;
 mod events;
 mod folds;
 mod frames;
+mod future;
 mod garbage;
 mod hook;
 mod host;

@@ -1,9 +1,10 @@
 //! What Python sees in `legate._core`: configuration, the array class, hand-over between host and deferred arrays.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::array::{DeferredArray, deferred};
+use crate::future::{Future, future, settled};
 use crate::host;
 use crate::numpy_api;
 use crate::ops::create;
@@ -83,13 +84,44 @@ fn adopt<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     host::adopt_argument(shim(array.py())?, array.clone())
 }
 
-/// A pinned host array over the memory of a deferred array; anything else is returned as it is.
+/// Whether an object is a future.
+#[pyfunction]
+fn is_future(object: &Bound<'_, PyAny>) -> bool {
+    future(object).is_some()
+}
+
+/// Whether an object is a future that the program has not waited for.
+#[pyfunction]
+fn is_pending(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let shim = shim(object.py())?;
+    Ok(future(object).is_some_and(|future| !future.get().is_known(shim)))
+}
+
+/// A pinned host array over the memory of a deferred array, the scalar of a future; anything else is returned as it is.
 #[pyfunction(name = "host")]
 fn to_host<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match deferred(object) {
         Some(array) => array.get().export(object.py()),
-        None => Ok(object.clone()),
+        None => settled(object),
     }
+}
+
+/// The class of the futures of a dtype, given its letter.
+#[pyfunction]
+fn future_class<'py>(py: Python<'py>, letter: char) -> PyResult<Bound<'py, PyType>> {
+    crate::future::class(py, shim(py)?, letter as u8)
+}
+
+/// The NumPy scalar of a future; anything else is returned as it is.
+#[pyfunction]
+fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    settled(object)
+}
+
+/// Sets the metaclass of the classes of futures (a subclass of `type` without storage of its own).
+#[pyfunction]
+fn set_future_kind(kind: &Bound<'_, PyAny>) {
+    crate::future::set_kind(kind);
 }
 
 /// Runs a host function with every deferred argument replaced by an alias, and its results deferred where eligible.
@@ -199,12 +231,18 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     crate::blas::prepare_environment();
     module.add_class::<DeferredArray>()?;
+    module.add_class::<Future>()?;
     module.add_class::<Storage>()?;
     module.add_class::<Export>()?;
     for function in [
         wrap_pyfunction!(configure, module)?,
         wrap_pyfunction!(settings, module)?,
         wrap_pyfunction!(is_deferred, module)?,
+        wrap_pyfunction!(is_future, module)?,
+        wrap_pyfunction!(is_pending, module)?,
+        wrap_pyfunction!(set_future_kind, module)?,
+        wrap_pyfunction!(future_class, module)?,
+        wrap_pyfunction!(scalar, module)?,
         wrap_pyfunction!(eligible, module)?,
         wrap_pyfunction!(adopt, module)?,
         wrap_pyfunction!(to_host, module)?,
@@ -233,5 +271,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;
     crate::garbage::register(module)?;
+    crate::future::exact::register(module)?;
     crate::intercept::register(module)
 }

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyType};
 
 /// Flag bits of an array (`NPY_ARRAY_*`).
 pub(crate) mod flag {
@@ -428,6 +428,18 @@ pub(crate) unsafe fn copy_into(array: &Bound<'_, PyAny>, object: *mut ffi::PyObj
     unsafe { (interface().copy_object)(array.as_ptr(), object) }
 }
 
+/// The NumPy scalar of a numeric dtype at an address.
+///
+/// The address must be that of such an element, which nothing is writing.
+pub(crate) fn scalar_of<'py>(descr: &Bound<'py, PyAny>, address: usize) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: callers pass the address of an element of a field all of whose writes are done; a numeric dtype needs no
+    // base object.
+    unsafe {
+        let scalar = (interface().scalar_of)(address as *mut c_void, descr.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(descr.py(), scalar)
+    }
+}
+
 /// Python's iterator over a sequence by index: `object[0]`, `object[1]`, ... until IndexError.
 pub(crate) fn sequence_iterator<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a live object; a new reference or an error comes back.
@@ -443,6 +455,20 @@ pub(crate) fn set_metaclass(class: &Bound<'_, PyAny>, metaclass: &Bound<'_, PyAn
         ffi::Py_INCREF(metaclass.as_ptr());
         let head = class.as_ptr().cast::<*mut ffi::PyTypeObject>().add(1);
         *head = metaclass.as_ptr().cast();
+    }
+}
+
+/// Makes an object an instance of another class.
+///
+/// # Safety
+/// `class` must be a subclass of the object's class that adds no storage.
+pub(crate) unsafe fn set_class(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) {
+    // SAFETY: the caller's promise; an object of a class made at run time holds a reference to it.
+    unsafe {
+        ffi::Py_INCREF(class.as_ptr());
+        let place = object.as_ptr().cast::<*mut ffi::PyObject>().add(1);
+        let before = std::mem::replace(&mut *place, class.as_ptr());
+        ffi::Py_DECREF(before);
     }
 }
 

@@ -14,6 +14,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
+use crate::future::{future, settled};
 use crate::host;
 use crate::ops::{product, reduce};
 use crate::report::How;
@@ -120,7 +121,7 @@ pub(crate) fn apply<'py>(
     } else if mask.is_some() {
         return Ok(HOST);
     }
-    let map = Map { resolution: &resolution, inputs, mask, shape, mood };
+    let map = Map { resolution: &resolution, name: resolution.name, inputs, mask, shape, mood };
     let results = match map.issue(py, shim, targets) {
         Ok(Some(results)) => results,
         Ok(None) => return Ok(HOST),
@@ -138,7 +139,10 @@ pub(crate) fn apply<'py>(
 }
 
 /// Whether the program has waited for all that was issued on an operand; host operands always are.
-fn is_resident(py: Python<'_>, shim: &Shim, operand: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_resident(py: Python<'_>, shim: &Shim, operand: &Bound<'_, PyAny>) -> bool {
+    if let Some(future) = future(operand) {
+        return future.get().is_known(shim);
+    }
     deferred(operand).is_none_or(|array| shim.is_synced(array.get().storage(py).get().field().last_touch()))
 }
 
@@ -162,7 +166,7 @@ fn at_once<'py>(
     for operand in operands {
         aliases.push(match deferred(operand) {
             Some(array) => array.get().alias(py, shim)?,
-            None => (*operand).clone(),
+            None => settled(operand)?,
         });
     }
     let result = function.call1(PyTuple::new(py, &aliases)?)?;
@@ -176,7 +180,7 @@ fn at_once<'py>(
 type Kept<K> = Mutex<Option<FxHashMap<K, Py<PyAny>>>>;
 
 /// A named object of a module, kept.
-fn named<'py>(py: Python<'py>, module: &'static str, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn named<'py>(py: Python<'py>, module: &'static str, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
     static KNOWN: Kept<(&'static str, &'static str)> = Mutex::new(None);
     if let Some(found) =
         KNOWN.lock().as_ref().and_then(|known| known.get(&(module, name)).map(|found| found.clone_ref(py)))
@@ -189,7 +193,7 @@ fn named<'py>(py: Python<'py>, module: &'static str, name: &'static str) -> PyRe
 }
 
 /// An operator: `ufunc` natively, `operator.<name>` on the host.
-fn operate<'py>(
+pub(crate) fn operate<'py>(
     py: Python<'py>,
     ufunc: &Bound<'py, PyAny>,
     operator: &'static str,
@@ -235,7 +239,7 @@ fn power_ufunc<'py>(
     Ok(found)
 }
 
-fn power<'py>(
+pub(crate) fn power<'py>(
     py: Python<'py>,
     base: &Bound<'py, PyAny>,
     exponent: &Bound<'py, PyAny>,
@@ -377,28 +381,7 @@ impl DeferredArray {
         inputs: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let shim = started(py);
-        if !ufunc.is_exact_instance(&named(py, "numpy", "ufunc")?) {
-            // Other libraries' objects that behave as ufuncs (numba's vectorized functions).
-            return host::call(&ufunc.getattr(method)?, inputs, kwargs, "ufunc");
-        }
-        let outcome = match method.to_str()? {
-            "__call__" => called(py, shim, ufunc, inputs, kwargs)?,
-            "reduce" => reduce::by_protocol(py, shim, ufunc, inputs, kwargs)?,
-            _ => Outcome::Host { small: false },
-        };
-        match outcome {
-            Outcome::Done(result) => Ok(result),
-            Outcome::Host { small } => {
-                if small && kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
-                    let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-                    let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
-                    return at_once(py, shim, ufunc, &borrowed);
-                }
-                host::call(&ufunc.getattr(method)?, inputs, kwargs, ufuncs::ufunc_name(shim, ufunc)?)
-            }
-        }
+        by_protocol(slf.py(), ufunc, method, inputs, kwargs)
     }
 
     /// NumPy's protocol for its other functions (NEP 18).
@@ -440,12 +423,47 @@ pub(crate) fn called_plainly<'py>(
     }
 }
 
-fn divide<'py>(py: Python<'py>, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn divide<'py>(
+    py: Python<'py>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     match apply(py, started(py), &named(py, "numpy", "divmod")?, &[left, right], None, None)? {
         Outcome::Done(result) => Ok(result),
         Outcome::Host { .. } => {
             let args = PyTuple::new(py, [left, right])?;
             host::call(&named(py, "builtins", "divmod")?, &args, None, "divmod")
+        }
+    }
+}
+
+/// NumPy's protocol for ufuncs, where a deferred array is among the operands.
+pub(crate) fn by_protocol<'py>(
+    py: Python<'py>,
+    ufunc: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyString>,
+    inputs: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shim = started(py);
+    if !ufunc.is_exact_instance(&named(py, "numpy", "ufunc")?) {
+        // Other libraries' objects that behave as ufuncs (numba's vectorized functions).
+        return host::call(&ufunc.getattr(method)?, inputs, kwargs, "ufunc");
+    }
+    let outcome = match method.to_str()? {
+        "__call__" => called(py, shim, ufunc, inputs, kwargs)?,
+        "reduce" => reduce::by_protocol(py, shim, ufunc, inputs, kwargs)?,
+        _ => Outcome::Host { small: false },
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(result),
+        Outcome::Host { small } => {
+            if small && kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
+                let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
+                let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
+                return at_once(py, shim, ufunc, &borrowed);
+            }
+            host::call(&ufunc.getattr(method)?, inputs, kwargs, ufuncs::ufunc_name(shim, ufunc)?)
         }
     }
 }

@@ -15,6 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::array::DeferredArray;
+use crate::future::future;
 use crate::numpy_api::{self, flag};
 use crate::slots::{self, Object};
 use crate::state;
@@ -210,9 +211,12 @@ unsafe fn operand(py: Python<'_>, operand: Object) -> Option<HostForm> {
             ready(py, slots::as_deferred(py, &operand).get())
         } else if numpy_api::is_exact_array(Bound::ref_from_ptr(py, &operand)) {
             operand
+        } else if slots::is_number(operand) || numpy_api::is_scalar(Bound::ref_from_ptr(py, &operand)) {
+            return Some(HostForm { object: operand, size: 1 });
         } else {
-            let number = slots::is_number(operand) || numpy_api::is_scalar(Bound::ref_from_ptr(py, &operand));
-            return number.then_some(HostForm { object: operand, size: 1 });
+            // The scalar that a future knows is its own until it ends.
+            let scalar = future(Bound::ref_from_ptr(py, &operand))?.get().known_scalar()?;
+            return Some(HostForm { object: scalar, size: 1 });
         };
         if object.is_null() {
             return None;

@@ -228,6 +228,8 @@ pub(crate) struct Target<'py> {
 pub(crate) struct Map<'a, 'py> {
     /// What runs.
     pub(crate) resolution: &'a Resolution,
+    /// Its name in warnings.
+    pub(crate) name: &'static str,
     /// Values read.
     pub(crate) inputs: SmallVec<[Value<'py>; 3]>,
     /// Where a boolean says so.
@@ -359,7 +361,7 @@ impl<'py> Map<'_, 'py> {
 
     fn note(&self, py: Python<'py>, shim: &Shim, sequence: legate_runtime::Sequence, flags: u8) {
         let completed = sequence.saturating_sub(10_000);
-        shim.origins.note(py, sequence, flags, self.resolution.name, completed);
+        shim.origins.note(py, sequence, flags, self.name, completed);
     }
 
     /// Fresh results, ordered as NumPy orders them.
@@ -468,7 +470,7 @@ pub(crate) fn copy<'py>(
             name: "cast",
         },
     };
-    let map = Map { resolution: &resolution, inputs: smallvec![value], mask, shape, mood };
+    let map = Map { resolution: &resolution, name: resolution.name, inputs: smallvec![value], mask, shape, mood };
     Ok(map.issue(py, shim, Some(smallvec![target]))?.is_some())
 }
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
 use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::{Native, element};
+use crate::future::future;
 use crate::host;
 use crate::memory;
 use crate::numpy_api;
@@ -74,6 +75,9 @@ impl<'py> Value<'py> {
         }
         if object.is_exact_instance_of::<PyComplex>() {
             return Ok(Some((Kind::Complex, Value::Weak(object.clone()))));
+        }
+        if let Some(future) = future(object) {
+            return future.get().operand(py, shim);
         }
         if object.is_exact_instance_of::<PyBool>() || numpy_api::is_scalar(object) {
             let array = shim.host(py, "asarray")?.call1((object,))?;

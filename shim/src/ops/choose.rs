@@ -66,7 +66,9 @@ fn chosen<'py>(
                 (_, Some(array)) => array.get().descr(py),
                 (Value::Weak(number), None) => number.clone(),
                 (_, None) if numpy_api::is_exact_array(&operand) => numpy_api::descr(&operand),
-                (_, None) => shim.host(py, "asarray")?.call1((operand,))?.getattr("dtype")?,
+                (Value::Constant { native, .. } | Value::Array { native, .. }, None) => {
+                    shim.dtypes.descr(py, native.letter).clone()
+                }
             });
         }
         inputs.push(value);
@@ -87,7 +89,7 @@ fn chosen<'py>(
         warns: false,
         name: "where",
     };
-    let map = Map { resolution: &resolution, inputs, mask: None, shape, mood: Mood::Silent };
+    let map = Map { resolution: &resolution, name: resolution.name, inputs, mask: None, shape, mood: Mood::Silent };
     Ok(map.issue(py, shim, None)?.and_then(|results| results.into_iter().next()))
 }
 

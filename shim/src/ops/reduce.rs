@@ -16,6 +16,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::{Native, element};
 use crate::events::Mood;
+use crate::future::Future;
 use crate::operators::Outcome;
 use crate::report::How;
 use crate::state::Shim;
@@ -340,7 +341,9 @@ impl Plan {
         ];
         crate::shards::check_thread()?;
         let issued = shim.runtime.launch(name.into(), layout.work, layout.walk.domain(), operands, task);
-        let mut at_once = lengths.is_empty();
+        let picks_zero = native.kind == b'f' && matches!(name, "maximum" | "minimum" | "fmax" | "fmin");
+        // The truth values are looked at, and are NumPy's own two objects.
+        let mut at_once = lengths.is_empty() && (keepdims || picks_zero || native.kind == b'b');
         if warns {
             match mood {
                 Mood::Silent | Mood::Host => {}
@@ -355,12 +358,14 @@ impl Plan {
         if shim.settings.report {
             shim.report.lock().note(py, name, How::Native, 0, 0.0);
         }
-        let picks_zero = native.kind == b'f' && matches!(name, "maximum" | "minimum" | "fmax" | "fmin");
+        if lengths.is_empty() && !keepdims && !picks_zero {
+            return Ok(Outcome::Done(Future::of(shim, &result.array, native)?));
+        }
         finish(py, shim, result.array, shape.shape.len(), keepdims, picks_zero)
     }
 }
 
-/// The result as the user gets it: a NumPy scalar when everything was folded.
+/// The result as the user gets it, where it is no future: what was folded to one element is waited for.
 fn finish<'py>(
     py: Python<'py>,
     shim: &Shim,
