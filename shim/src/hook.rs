@@ -20,6 +20,7 @@ use crate::frames;
 use crate::intercept;
 use crate::numpy_api;
 use crate::operators::{self, Outcome};
+use crate::protocols;
 use crate::resident;
 use crate::slots::{self, Object};
 use crate::state;
@@ -141,7 +142,7 @@ unsafe fn ours(ufunc: Object, arguments: &[Object], any_deferred: bool) -> Optio
             }
             let ufunc = Bound::ref_from_ptr(py, &ufunc);
             let result = if any_deferred {
-                operators::called_plainly(py, ufunc, &operands).map(Some)
+                protocols::called_plainly(py, ufunc, &operands).map(Some)
             } else {
                 outgrown(py, ufunc, &operands)
             };

@@ -26,6 +26,7 @@ mod module;
 mod numpy_api;
 mod operators;
 mod ops;
+mod protocols;
 mod recycle;
 mod report;
 mod resident;

@@ -5,10 +5,9 @@
 #![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
 
 use parking_lot::Mutex;
-use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyFloat, PyInt, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
@@ -16,7 +15,7 @@ use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
 use crate::future::{future, settled};
 use crate::host;
-use crate::ops::{product, reduce};
+use crate::ops::product;
 use crate::report::How;
 use crate::state::{Shim, started};
 use crate::ufuncs::{self, Map, Target};
@@ -156,7 +155,7 @@ fn overlaps_itself(target: &Target<'_>) -> bool {
 }
 
 /// A host function on small, resident operands: their memory is used at this line only, so nothing is pinned.
-fn at_once<'py>(
+pub(crate) fn at_once<'py>(
     py: Python<'py>,
     shim: &Shim,
     function: &Bound<'py, PyAny>,
@@ -371,56 +370,6 @@ impl DeferredArray {
         };
         operate(slf.py(), &named(slf.py(), "numpy", ufunc)?, operator, &[slf.as_any(), other], false)
     }
-
-    /// NumPy's protocol for ufuncs (NEP 13).
-    #[pyo3(signature = (ufunc, method, *inputs, **kwargs))]
-    fn __array_ufunc__<'py>(
-        slf: &Bound<'py, Self>,
-        ufunc: &Bound<'py, PyAny>,
-        method: &Bound<'py, PyString>,
-        inputs: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        by_protocol(slf.py(), ufunc, method, inputs, kwargs)
-    }
-
-    /// NumPy's protocol for its other functions (NEP 18).
-    fn __array_function__<'py>(
-        slf: &Bound<'py, Self>,
-        function: &Bound<'py, PyAny>,
-        _types: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: &Bound<'py, PyDict>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        // Nothing to share out without axes, and protocols do not say when an array of no axes is wanted (`out=...`).
-        if slf.get().axes(py) > 0
-            && host::reads_deferred(args, kwargs)?
-            && let Some(handler) = crate::state::array_functions(py).get_item(function)?
-        {
-            return handler.call(args, Some(kwargs));
-        }
-        let label: String = function.getattr("__name__")?.extract()?;
-        host::call(function, args, Some(kwargs), &label)
-    }
-}
-
-/// A ufunc called with as many plain operands as it reads, of which one is deferred.
-pub(crate) fn called_plainly<'py>(
-    py: Python<'py>,
-    ufunc: &Bound<'py, PyAny>,
-    operands: &[&Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
-    let shim = started(py);
-    match apply(py, shim, ufunc, operands, None, None)? {
-        Outcome::Done(result) => Ok(result),
-        Outcome::Host { small: true } => at_once(py, shim, ufunc, operands),
-        Outcome::Host { small: false } => {
-            let args = PyTuple::new(py, operands.iter().map(|operand| (*operand).clone()))?;
-            // Not by the hook, which brought it here.
-            host::call(&ufunc.getattr(pyo3::intern!(py, "__call__"))?, &args, None, ufuncs::ufunc_name(shim, ufunc)?)
-        }
-    }
 }
 
 pub(crate) fn divide<'py>(
@@ -435,72 +384,6 @@ pub(crate) fn divide<'py>(
             host::call(&named(py, "builtins", "divmod")?, &args, None, "divmod")
         }
     }
-}
-
-/// NumPy's protocol for ufuncs, where a deferred array is among the operands.
-pub(crate) fn by_protocol<'py>(
-    py: Python<'py>,
-    ufunc: &Bound<'py, PyAny>,
-    method: &Bound<'py, PyString>,
-    inputs: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let shim = started(py);
-    if !ufunc.is_exact_instance(&named(py, "numpy", "ufunc")?) {
-        // Other libraries' objects that behave as ufuncs (numba's vectorized functions).
-        return host::call(&ufunc.getattr(method)?, inputs, kwargs, "ufunc");
-    }
-    let outcome = match method.to_str()? {
-        "__call__" => called(py, shim, ufunc, inputs, kwargs)?,
-        "reduce" => reduce::by_protocol(py, shim, ufunc, inputs, kwargs)?,
-        _ => Outcome::Host { small: false },
-    };
-    match outcome {
-        Outcome::Done(result) => Ok(result),
-        Outcome::Host { small } => {
-            if small && kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
-                let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-                let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
-                return at_once(py, shim, ufunc, &borrowed);
-            }
-            host::call(&ufunc.getattr(method)?, inputs, kwargs, ufuncs::ufunc_name(shim, ufunc)?)
-        }
-    }
-}
-
-/// A ufunc called with whatever keywords: those covered here are `out` and `where`.
-fn called<'py>(
-    py: Python<'py>,
-    shim: &Shim,
-    ufunc: &Bound<'py, PyAny>,
-    inputs: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Outcome<'py>> {
-    let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
-    let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
-    let Some(kwargs) = kwargs else { return apply(py, shim, ufunc, &borrowed, None, None) };
-    let mut outs: Option<SmallVec<[Bound<'py, PyAny>; 2]>> = None;
-    let mut mask = None;
-    for (name, value) in kwargs.iter() {
-        match name.cast::<PyString>()?.to_str()? {
-            "out" => outs = Some(value.cast::<PyTuple>()?.iter().collect()),
-            "where" => mask = (!value.is(true.into_bound_py_any(py)?)).then_some(value),
-            _ => return Ok(Outcome::Host { small: false }),
-        }
-    }
-    if outs.as_ref().is_some_and(|outs| outs.iter().any(|out| out.is_none())) {
-        return Ok(Outcome::Host { small: false });
-    }
-    if let Some(mask) = &mask {
-        let is_bool = match Value::of(shim, mask)? {
-            Some((Kind::Strong(address), _)) => shim.dtypes.at(address).is_some_and(|native| native.letter == b'?'),
-            Some(_) | None => false,
-        };
-        if !is_bool {
-            return Ok(Outcome::Host { small: false });
-        }
-    }
-    apply(py, shim, ufunc, &borrowed, outs.as_deref(), mask.as_ref())
 }
 
 /// A ufunc of one operand, natively or by the host: for the methods of the array.

@@ -17,6 +17,7 @@ use crate::array::deferred;
 use crate::events::Mood;
 use crate::host;
 use crate::operators::{self, named};
+use crate::protocols;
 use crate::report::How;
 use crate::resident::NumberFunction;
 use crate::state::{Shim, started};
@@ -242,7 +243,7 @@ impl Future {
         let meets_array = inputs.iter_borrowed().any(|input| deferred(&input).is_some())
             || kwargs.is_some_and(|kwargs| kwargs.values().iter().any(|value| host::holds_deferred(&value)));
         if meets_array {
-            return operators::by_protocol(py, ufunc, method, inputs, kwargs);
+            return protocols::by_protocol(py, ufunc, method, inputs, kwargs);
         }
         let plain = method.to_str()? == "__call__" && kwargs.is_none_or(|kwargs| kwargs.is_empty());
         if plain && ufunc.is_exact_instance(&named(py, "numpy", "ufunc")?) {
