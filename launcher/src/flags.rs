@@ -126,6 +126,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         variable: Some("LEGATE_RANK_OUTPUT"),
     },
     Flag {
+        name: "patience",
+        value_name: "SECONDS",
+        kind: Kind::Count,
+        default: "60",
+        group: RANKS,
+        help: "How long a process waits for others before it is told who waits for whom, and where",
+        variable: Some("LEGATE_PATIENCE"),
+    },
+    Flag {
         name: "min-cpu-chunk",
         value_name: "N",
         kind: Kind::Count,

@@ -39,7 +39,7 @@ pub(crate) fn run(job: &Job, verbose: bool) -> Result<u8, String> {
     let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
     let complaints = Complaints::gather(&mut child, verbose);
     let outcome = attend(&mut child, &mut desk, &complaints, signals);
-    let (status, asked) = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
+    let End { status, asked, interrupted } = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
     members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
     desk.attend();
     drop(complaints);
@@ -47,13 +47,17 @@ pub(crate) fn run(job: &Job, verbose: bool) -> Result<u8, String> {
         end_by(signal);
     }
     let code = status.code().unwrap_or_else(|| FROM_SIGNAL + status.signal().unwrap_or_default());
-    if desk.left.contains(&(0, Goodbye::Interrupted)) {
+    if desk.left.contains(&(0, Goodbye::Interrupted)) || interrupted && code == FROM_SIGNAL + libc::SIGINT {
         end_by(libc::SIGINT);
     }
     match desk.left.first() {
         Some((rank, Goodbye::Missing)) if code != 0 => {
             let base = if code > FROM_SIGNAL { FROM_SIGNAL } else { job.signals_from };
             let signal = code - base;
+            if signal <= 0 {
+                eprintln!("legate: rank {rank} ended without leaving the others");
+                return Ok(u8::try_from(code).unwrap_or(1));
+            }
             eprintln!("legate: rank {rank} was ended by signal {signal} ({})", name_of(signal));
             return Ok(u8::try_from(FROM_SIGNAL + signal).unwrap_or(1));
         }
@@ -138,13 +142,17 @@ fn start(job: &Job, name: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Waits for the runner's end, and passes signals on; also gives the signal with which someone ended the job.
-fn attend(
-    child: &mut Child,
-    desk: &mut Desk,
-    complaints: &Complaints,
-    signals: RawFd,
-) -> io::Result<(ExitStatus, Option<i32>)> {
+/// How the runner ended.
+struct End {
+    status: ExitStatus,
+    /// The signal with which someone ended the job.
+    asked: Option<i32>,
+    /// Whether the program was sent an interrupt.
+    interrupted: bool,
+}
+
+/// Waits for the runner's end, and passes signals on.
+fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: RawFd) -> io::Result<End> {
     let runner = child.id() as libc::pid_t;
     let mut interrupts = 0;
     let mut asked: Option<(i32, Instant)> = None;
@@ -154,7 +162,7 @@ fn attend(
             complaints.shown.store(false, Ordering::Relaxed);
         }
         if let Some(status) = child.try_wait()? {
-            return Ok((status, asked.map(|(signal, _)| signal)));
+            return Ok(End { status, asked: asked.map(|(signal, _)| signal), interrupted: interrupts > 0 });
         }
         let signal = next_signal(desk, signals);
         match signal {

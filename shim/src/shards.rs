@@ -1,20 +1,43 @@
 //! This process's place among the shards of the program, and what Python asks of it: `shard`, `shards`, `agree`, `collect`.
 //!
-//! `connect` opens the transport once, before anything is computed; without it the program has one shard. `agree` and `collect`
+//! `connect` opens the transport and starts the watch once, before anything is computed; without it the program has one shard.
+//! `finish` waits for all shards' ends. `agree` and `collect`
 //! are for the main thread, and every shard must call the same ones in the same order. They wait without the GIL, and look at
 //! signals meanwhile. Does not decide what is agreed on (the Python side) or what the runtime exchanges.
 
+use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
+use legate_runtime::digest::Digest;
 use legate_runtime::transport::{Alone, Plugin, Stop, Transport, TransportError, collective};
+use legate_runtime::watch::{Charge, How, Watch};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-static PLUGIN: OnceLock<Arc<Plugin>> = OnceLock::new();
+use crate::ending::{self, Process};
+use crate::place;
+
+/// How long a wait for the other shards' ends goes on without a look at signals.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long MPI may take to end, after all programs have.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// What connects this process with the other shards.
+struct Connection {
+    plugin: Arc<Plugin>,
+    digest: Arc<Digest>,
+    watch: Watch,
+    /// The line to whoever started the job.
+    line: Option<c_int>,
+}
+
+static CONNECTION: OnceLock<Connection> = OnceLock::new();
 /// Whether this process is a fork's child: a program of its own, with one shard.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -37,38 +60,101 @@ pub(crate) fn check_thread() -> PyResult<()> {
     ))
 }
 
-/// The connection to the other shards; [`Alone`] where there are none.
+/// The connection, unless there is none or it is the parent's.
+fn connection() -> Option<&'static Connection> {
+    CONNECTION.get().filter(|_| !FORKED.load(Ordering::Relaxed))
+}
+
+/// The transport to the other shards; [`Alone`] where there are none.
 pub(crate) fn transport() -> Arc<dyn Transport> {
-    match PLUGIN.get() {
-        Some(plugin) if !FORKED.load(Ordering::Relaxed) => plugin.clone(),
-        Some(_) | None => Arc::new(Alone),
+    match connection() {
+        Some(connection) => connection.plugin.clone(),
+        None => Arc::new(Alone),
     }
 }
 
-/// Joins the job that this process is a rank of: opens an MPI plugin, and checks that MPI sees as many ranks as whoever started
-/// them. Raises ValueError with a text for the user where that is not so.
+/// The digest of what the shards do; none where there is one shard.
+pub(crate) fn digest() -> Option<Arc<Digest>> {
+    connection().map(|connection| connection.digest.clone())
+}
+
+/// Joins the job that this process is a rank of: opens an MPI plugin, checks that MPI sees as many ranks as whoever started them,
+/// and starts the watch. Texts for the user go to stream `errors`, a goodbye to stream `line`; waits longer than `patience` seconds
+/// are reported. Raises ValueError with a text for the user where that does not work.
 #[pyfunction]
-fn connect(py: Python<'_>, plugin: PathBuf, shard: usize, shards: usize) -> PyResult<()> {
-    let opened = py.detach(|| Plugin::open(&plugin, Arc::new(Stop::default()))).map_err(|why| match why {
-        TransportError::Failed(why) => PyValueError::new_err(format!("MPI does not start: {why}")),
+#[pyo3(signature = (plugin, shard, shards, errors, line, patience))]
+fn connect(
+    py: Python<'_>,
+    plugin: PathBuf,
+    shard: usize,
+    shards: usize,
+    errors: c_int,
+    line: Option<c_int>,
+    patience: u64,
+) -> PyResult<()> {
+    let stop = Arc::new(Stop::default());
+    let refused = |why: TransportError| match why {
+        TransportError::Failed(why) => PyValueError::new_err(format!("the ranks do not come together: {why}")),
         TransportError::Stopped(why) => PyRuntimeError::new_err(why),
-    })?;
-    if (opened.shard(), opened.shards()) != (shard, shards) {
-        let (found, description) = (opened.shards(), opened.description());
+    };
+    let plugin = py.detach(|| Plugin::open(&plugin, stop.clone())).map_err(refused)?;
+    if (plugin.shard(), plugin.shards()) != (shard, shards) {
+        let (found, description) = (plugin.shards(), plugin.description());
         return Err(PyValueError::new_err(format!(
             "{shards} ranks were started, but MPI sees {found} here: whatever started them does not belong to {description}"
         )));
     }
     PROGRAM.get_or_init(|| thread::current().id());
-    PLUGIN.set(Arc::new(opened)).map_err(|_| PyRuntimeError::new_err("the shards are connected already"))
+    let digest = Arc::new(Digest::default());
+    let host = Box::new(Process { errors, line });
+    let (waits, digest_too) = (plugin.waits().clone(), digest.clone());
+    let charge = Charge { stop, waits, digest: digest_too, host, patience: Duration::from_secs(patience) };
+    let watch = py.detach(|| Watch::start(&plugin, charge)).map_err(refused)?;
+    CONNECTION
+        .set(Connection { plugin: Arc::new(plugin), digest, watch, line })
+        .map_err(|_| PyRuntimeError::new_err("the shards are connected already"))
 }
 
-/// Leaves the job; all shards must.
+/// Ends this shard's part: waits until all shards' programs have ended, `how` ("returned", "raised" or "interrupted") and with the
+/// same kind of end everywhere, then leaves MPI. `text` is the traceback, told where this shard alone raised. Where the shards do
+/// not end alike, the process ends in here.
 #[pyfunction]
-fn disconnect(py: Python<'_>) -> PyResult<()> {
-    match PLUGIN.get() {
-        Some(plugin) if !FORKED.load(Ordering::Relaxed) => py.detach(|| plugin.close()).map_err(failed),
-        Some(_) | None => Ok(()),
+fn finish(py: Python<'_>, how: &str, text: &str) -> PyResult<()> {
+    let Some(connection) = connection() else { return Ok(()) };
+    let mut how = read_how(how)?;
+    while !py.detach(|| connection.watch.finish(how, text, PATIENCE)) {
+        if py.check_signals().is_err() {
+            how = How::Interrupted;
+        }
+    }
+    // MPI's own end may wait for the other ranks' in its own way; nothing depends on it any more.
+    let (done, is_done) = channel();
+    let left = std::thread::Builder::new().name("legate-leave".to_owned()).spawn(move || {
+        drop(done.send(connection.plugin.close()));
+    });
+    if left.is_ok() {
+        drop(py.detach(move || is_done.recv_timeout(LEAVE)));
+    }
+    py.detach(|| connection.watch.close());
+    ending::say_goodbye(connection.line, how == How::Interrupted);
+    Ok(())
+}
+
+/// Says that an exception ends this shard's program (`how`: "raised" or "interrupted"), which still finishes what it has begun.
+#[pyfunction]
+fn raised(how: &str, text: &str) -> PyResult<()> {
+    if let Some(connection) = connection() {
+        connection.watch.raised(read_how(how)?, text);
+    }
+    Ok(())
+}
+
+fn read_how(how: &str) -> PyResult<How> {
+    match how {
+        "returned" => Ok(How::Returned),
+        "raised" => Ok(How::Raised),
+        "interrupted" => Ok(How::Interrupted),
+        _ => Err(PyValueError::new_err("a program returns, raises or is interrupted")),
     }
 }
 
@@ -102,7 +188,7 @@ fn agree<'py>(py: Python<'py>, payload: Option<&Bound<'py, PyBytes>>) -> PyResul
         }
     }
     let own = if transport.shard() == 0 { payload.map(|bytes| bytes.as_bytes().to_vec()) } else { None };
-    let agreed = together(py, |look| collective::broadcast(&*transport, own.unwrap_or_default(), look))?;
+    let agreed = together(py, "agree", |look| collective::broadcast(&*transport, own.unwrap_or_default(), look))?;
     Ok(PyBytes::new(py, &agreed))
 }
 
@@ -114,7 +200,7 @@ fn collect<'py>(py: Python<'py>, payload: &Bound<'py, PyBytes>) -> PyResult<Vec<
         return Ok(vec![payload.clone()]);
     }
     let own = payload.as_bytes().to_vec();
-    let rows = together(py, |look| collective::gather(&*transport, &own, look))?;
+    let rows = together(py, "collect", |look| collective::gather(&*transport, &own, look))?;
     Ok(rows.iter().map(|row| PyBytes::new(py, row)).collect())
 }
 
@@ -122,8 +208,12 @@ fn collect<'py>(py: Python<'py>, payload: &Bound<'py, PyBytes>) -> PyResult<Vec<
 /// stay in step.
 fn together<R: Send>(
     py: Python<'_>,
+    name: &str,
     collective: impl FnOnce(&mut dyn FnMut()) -> Result<R, TransportError> + Send,
 ) -> PyResult<R> {
+    if let Some(digest) = digest() {
+        digest.note(name.into(), &[], 0, place::current(py));
+    }
     let mut raised = None;
     let outcome = py.detach(|| {
         collective(&mut || {
@@ -146,7 +236,8 @@ fn failed(error: TransportError) -> PyErr {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(connect, module)?,
-        wrap_pyfunction!(disconnect, module)?,
+        wrap_pyfunction!(finish, module)?,
+        wrap_pyfunction!(raised, module)?,
         wrap_pyfunction!(shards_forked, module)?,
         wrap_pyfunction!(shard, module)?,
         wrap_pyfunction!(shards, module)?,

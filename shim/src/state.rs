@@ -120,9 +120,14 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             memory_limit: settings.sysmem,
             show_plan: settings.show_plan,
         };
+        let runtime = Runtime::new(Kernels::new(transport.shards()), mapper, transport.clone());
+        if let Some(digest) = crate::shards::digest() {
+            // Launches are issued with the GIL held.
+            runtime.record(digest, || Python::attach(crate::place::current));
+        }
         Ok(Shim {
             dtypes: Dtypes::new(&numpy)?,
-            runtime: Runtime::new(Kernels::new(transport.shards()), mapper, transport.clone()),
+            runtime,
             shards: transport.shards(),
             resolutions: Mutex::new(Resolutions::default()),
             origins: Origins::new(&numpy)?,

@@ -43,7 +43,7 @@ pub struct Operand {
 }
 
 /// How a launch walks its domain; decides what it may be joined with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     /// Element by element.
     Map,

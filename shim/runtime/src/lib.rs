@@ -4,6 +4,7 @@
 //! way through: [`Runtime::launch`] appends to the window; a closed window is cut into groups (`fuse`); the executor
 //! gives the groups' fields their instances, cuts each group into tiles ([`partition`]) and runs them on the workers.
 
+pub mod digest;
 mod executor;
 mod field;
 mod fuse;
@@ -15,6 +16,7 @@ mod pool;
 mod shards;
 pub mod transport;
 pub mod view;
+pub mod watch;
 mod window;
 
 pub use executor::Counters;

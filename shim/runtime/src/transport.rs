@@ -12,10 +12,12 @@ mod plugin;
 mod stop;
 pub mod table;
 mod threads;
+mod waits;
 
 pub use plugin::Plugin;
 pub use stop::Stop;
 pub use threads::Threads;
+pub use waits::{Wait, Waits};
 
 /// Independent streams of messages between the same two shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

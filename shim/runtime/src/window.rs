@@ -4,13 +4,14 @@
 //! closes its windows at the same launches.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::digest::{Digest, Place};
 use crate::executor::{Counters, Executor};
 use crate::field::{Field, Handle, Instance, Sequence};
 use crate::launch::{Backend, Launch, Operand, Parallel, Work};
@@ -49,6 +50,24 @@ pub struct Issued {
     pub pinned: bool,
 }
 
+/// Notes launches in the digest that the shards compare.
+struct Recorder {
+    digest: Arc<Digest>,
+    place: fn() -> Option<Arc<Place>>,
+}
+
+impl Recorder {
+    fn note(&self, name: &Arc<str>, work: Work, domain: &[usize], operands: &[Operand]) {
+        let views: SmallVec<[_; 4]> = operands
+            .iter()
+            .map(|operand| {
+                (operand.field.bytes(), operand.privilege.writes(), operand.view.offset, &operand.view.strides)
+            })
+            .collect();
+        self.digest.note(name.clone(), domain, (work, views), (self.place)());
+    }
+}
+
 /// A task runtime for one shard.
 pub struct Runtime<B: Backend> {
     executor: Arc<Executor<B>>,
@@ -57,6 +76,8 @@ pub struct Runtime<B: Backend> {
     window: Mutex<Vec<Launch<B::Task>>>,
     issued: AtomicU64,
     fields: AtomicU64,
+    /// Where launches are noted, and what tells the user's line; with several shards only.
+    recorder: OnceLock<Recorder>,
     /// The background thread.
     server: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -73,10 +94,17 @@ impl<B: Backend> Runtime<B> {
             window: Mutex::new(Vec::new()),
             issued: AtomicU64::new(0),
             fields: AtomicU64::new(0),
+            recorder: OnceLock::new(),
             server: Mutex::new(None),
         };
         runtime.start_server();
         runtime
+    }
+
+    /// From now on launches are noted in a digest, each with the line that `place` tells.
+    pub fn record(&self, digest: Arc<Digest>, place: fn() -> Option<Arc<Place>>) {
+        // A second one would be the same digest.
+        drop(self.recorder.set(Recorder { digest, place }));
     }
 
     /// The tunables in force.
@@ -138,6 +166,9 @@ impl<B: Backend> Runtime<B> {
         operands: SmallVec<[Operand; 4]>,
         task: B::Task,
     ) -> Issued {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.note(&name, work, &domain, &operands);
+        }
         let mut window = self.window.lock();
         let sequence = self.issued.fetch_add(1, Ordering::AcqRel) + 1;
         let mut pinned = false;

@@ -22,7 +22,15 @@ const LONGEST: usize = 1 << 30;
 /// Room for the text of an error.
 const ERROR_BYTES: usize = ffi::MPI_MAX_ERROR_STRING as usize;
 
-static TABLE: Table = Table { version: VERSION, open, start, test, close, failure, describe };
+static TABLE: Table = Table { version: VERSION, open, start, test, pending, close, failure, describe };
+
+/// Messages that were started together.
+#[derive(Default)]
+struct Batch {
+    requests: Vec<ffi::MPI_Request>,
+    /// For each request, the piece that it belongs to.
+    pieces: Vec<usize>,
+}
 
 /// What the plugin holds while MPI runs.
 struct Session {
@@ -75,11 +83,12 @@ unsafe extern "C" fn open(rank: *mut c_int, ranks: *mut c_int) -> c_int {
             return -1;
         }
         let world = world.assume_init();
-        let errors = ffi::MPI_Comm_set_errhandler(world, ffi::RSMPI_ERRORS_RETURN);
-        if !(succeeded(errors)
-            && succeeded(ffi::MPI_Comm_rank(world, rank))
-            && succeeded(ffi::MPI_Comm_size(world, ranks)))
-        {
+        // Errors of several requests at once go to the handler of the world, or of this process alone.
+        let mut returned = true;
+        for communicator in [world, ffi::RSMPI_COMM_WORLD, ffi::RSMPI_COMM_SELF] {
+            returned &= succeeded(ffi::MPI_Comm_set_errhandler(communicator, ffi::RSMPI_ERRORS_RETURN));
+        }
+        if !(returned && succeeded(ffi::MPI_Comm_rank(world, rank)) && succeeded(ffi::MPI_Comm_size(world, ranks))) {
             return -1;
         }
         world
@@ -96,8 +105,8 @@ unsafe extern "C" fn start(pieces: *const Piece, count: usize) -> *mut c_void {
     };
     // SAFETY: the caller gives `count` pieces.
     let pieces = unsafe { std::slice::from_raw_parts(pieces, count) };
-    let mut requests: Vec<ffi::MPI_Request> = Vec::with_capacity(count);
-    for piece in pieces {
+    let mut batch = Batch::default();
+    for (index, piece) in pieces.iter().enumerate() {
         let mut done = 0;
         while done < piece.length {
             let length = (piece.length - done).min(LONGEST);
@@ -116,19 +125,20 @@ unsafe extern "C" fn start(pieces: *const Piece, count: usize) -> *mut c_void {
                 return std::ptr::null_mut();
             }
             // SAFETY: MPI has filled it in.
-            requests.push(unsafe { request.assume_init() });
+            batch.requests.push(unsafe { request.assume_init() });
+            batch.pieces.push(index);
             done += length;
         }
     }
-    Box::into_raw(Box::new(requests)).cast()
+    Box::into_raw(Box::new(batch)).cast()
 }
 
 unsafe extern "C" fn test(batch: *mut c_void) -> c_int {
-    let batch = batch.cast::<Vec<ffi::MPI_Request>>();
+    let batch = batch.cast::<Batch>();
     let mut done: c_int = 0;
     // SAFETY: `start` made the batch, and it is not done yet; statuses are not wanted.
     let code = unsafe {
-        let requests = &mut *batch;
+        let requests = &mut (*batch).requests;
         let count = requests.len() as c_int;
         ffi::MPI_Testall(count, requests.as_mut_ptr(), &raw mut done, ffi::RSMPI_STATUSES_IGNORE)
     };
@@ -140,6 +150,21 @@ unsafe extern "C" fn test(batch: *mut c_void) -> c_int {
         drop(unsafe { Box::from_raw(batch) });
     }
     c_int::from(done != 0)
+}
+
+unsafe extern "C" fn pending(batch: *mut c_void, pieces: *mut u8, count: usize) -> c_int {
+    // SAFETY: `start` made the batch, it is not done yet, and the caller has room for its pieces.
+    let (batch, pieces) = unsafe { (&*batch.cast::<Batch>(), std::slice::from_raw_parts_mut(pieces, count)) };
+    pieces.fill(0);
+    for (request, &piece) in batch.requests.iter().zip(&batch.pieces) {
+        let mut done: c_int = 0;
+        // SAFETY: an active request, which stays one; its status is not wanted.
+        if !succeeded(unsafe { ffi::MPI_Request_get_status(*request, &raw mut done, ffi::RSMPI_STATUS_IGNORE) }) {
+            return -1;
+        }
+        pieces[piece] |= u8::from(done == 0);
+    }
+    0
 }
 
 unsafe extern "C" fn close() -> c_int {

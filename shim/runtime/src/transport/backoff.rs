@@ -26,6 +26,11 @@ impl Backoff {
         Backoff { since: Instant::now(), sleep: SHORTEST }
     }
 
+    /// When the wait began.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
     /// Pauses before the next question; for how long the wait has gone on.
     pub(crate) fn pause(&mut self) -> Duration {
         let waited = self.since.elapsed();

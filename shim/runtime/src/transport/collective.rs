@@ -11,12 +11,12 @@ const HEAD_BYTES: usize = 256;
 const LENGTH_BYTES: usize = 8;
 
 /// The shard that a shard hears from; none for shard 0.
-fn parent(shard: usize) -> Option<usize> {
+pub(crate) fn parent(shard: usize) -> Option<usize> {
     (shard != 0).then_some(shard & (shard.wrapping_sub(1)))
 }
 
 /// The shards that a shard tells, those with the most others beneath first.
-fn children(shard: usize, shards: usize) -> impl DoubleEndedIterator<Item = usize> {
+pub(crate) fn children(shard: usize, shards: usize) -> impl DoubleEndedIterator<Item = usize> {
     let bits = if shard == 0 { usize::BITS - shards.leading_zeros() } else { shard.trailing_zeros() };
     (0..bits).rev().map(move |bit| shard + (1 << bit)).filter(move |&child| child < shards)
 }

@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 use parking_lot::Mutex;
@@ -16,10 +16,13 @@ use smallvec::SmallVec;
 use super::backoff::Backoff;
 use super::stop::Stop;
 use super::table::{Entry, Piece, SYMBOL, Table, VERSION};
+use super::waits::{SHORT, Wait, Waits};
 use super::{Channel, Receive, Send, Transport, TransportError};
 
 /// How often a wait calls its `look`.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long the watch has to explain a failure.
+const EXPLAINED: Duration = Duration::from_secs(3);
 /// Room for a text of the plugin.
 const TEXT_BYTES: usize = 1024;
 
@@ -31,6 +34,7 @@ pub struct Plugin {
     shards: usize,
     calls: Mutex<()>,
     stop: Arc<Stop>,
+    waits: Arc<Waits>,
 }
 
 impl Plugin {
@@ -55,12 +59,24 @@ impl Plugin {
         if unsafe { (table.open)(&raw mut shard, &raw mut shards) } < 0 {
             return Err(TransportError::Failed(text_of(table.failure)));
         }
-        Ok(Plugin { table, shard: shard as usize, shards: shards as usize, calls: Mutex::new(()), stop })
+        Ok(Plugin {
+            table,
+            shard: shard as usize,
+            shards: shards as usize,
+            calls: Mutex::new(()),
+            stop,
+            waits: Arc::default(),
+        })
     }
 
     /// Name and version of the MPI library.
     pub fn description(&self) -> String {
         text_of(self.table.describe)
+    }
+
+    /// Who this shard waits for.
+    pub fn waits(&self) -> &Arc<Waits> {
+        &self.waits
     }
 
     /// Ends MPI. Every shard must do so, and exchange nothing afterwards.
@@ -94,6 +110,23 @@ impl Plugin {
     }
 }
 
+impl Plugin {
+    /// The shards at the other ends of what is not done yet.
+    fn pending(&self, batch: *mut c_void, pieces: &[Piece]) -> Result<SmallVec<[usize; 4]>, TransportError> {
+        let _calls = self.calls.lock();
+        let mut pending = vec![0u8; pieces.len()];
+        // SAFETY: called under the lock, with a batch that is not done, made from as many pieces.
+        if unsafe { (self.table.pending)(batch, pending.as_mut_ptr(), pending.len()) } < 0 {
+            return Err(TransportError::Failed(text_of(self.table.failure)));
+        }
+        let rows = pieces.iter().zip(pending).filter(|(_, pending)| *pending != 0);
+        let mut shards: SmallVec<[usize; 4]> = rows.map(|(piece, _)| piece.peer as usize).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        Ok(shards)
+    }
+}
+
 impl Transport for Plugin {
     fn shard(&self) -> usize {
         self.shard
@@ -110,6 +143,7 @@ impl Transport for Plugin {
         receives: &mut [Receive<'_>],
         look: &mut dyn FnMut(),
     ) -> Result<(), TransportError> {
+        let tag = channel;
         let channel = channel as c_int;
         let mut pieces: SmallVec<[Piece; 8]> = SmallVec::new();
         for receive in receives.iter_mut().filter(|receive| !receive.bytes.is_empty()) {
@@ -126,18 +160,37 @@ impl Transport for Plugin {
         let batch = self.start(&pieces)?;
         let mut backoff = Backoff::new();
         let mut looked = Duration::ZERO;
-        while !self.is_done(batch)? {
+        while !self.is_done(batch).map_err(|failure| unless_stopped(&self.stop, failure))? {
             let waited = backoff.pause();
             if self.stop.why().is_some() {
                 end_of_the_process();
             }
             if waited - looked > LOOK {
                 looked = waited;
+                if waited > SHORT {
+                    let shards = self.pending(batch, &pieces)?;
+                    self.waits.set(tag, Some(Wait { since: backoff.since(), shards }));
+                }
                 look();
             }
         }
+        if looked > SHORT {
+            self.waits.set(tag, None);
+        }
         Ok(())
     }
+}
+
+/// A failure, after the watch had time to find out that it comes from shards that have gone different ways.
+fn unless_stopped(stop: &Stop, failure: TransportError) -> TransportError {
+    let since = Instant::now();
+    while since.elapsed() < EXPLAINED {
+        if stop.why().is_some() {
+            end_of_the_process();
+        }
+        std::thread::sleep(LOOK);
+    }
+    failure
 }
 
 /// Waits for another thread to end the process.

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_void};
 /// Name of the exported function, of type [`Entry`].
 pub const SYMBOL: &std::ffi::CStr = c"legate_mpi_table";
 /// Changes whenever the table does.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Type of the exported function.
 pub type Entry = unsafe extern "C" fn() -> *const Table;
@@ -43,6 +43,8 @@ pub struct Table {
     pub start: unsafe extern "C" fn(pieces: *const Piece, count: usize) -> *mut c_void,
     /// Whether a batch is done (1, and the batch is gone) or not yet (0).
     pub test: unsafe extern "C" fn(batch: *mut c_void) -> c_int,
+    /// Writes for each piece of a batch that is not done yet whether it is under way (1) or not any more (0).
+    pub pending: unsafe extern "C" fn(batch: *mut c_void, pieces: *mut u8, count: usize) -> c_int,
     /// Ends MPI, if `open` started it. All ranks must do so.
     pub close: unsafe extern "C" fn() -> c_int,
     /// Writes the text of the last failure into `room` bytes; how many it has written.

@@ -4,12 +4,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 
 use super::stop::Stop;
+use super::waits::{SHORT, Wait, Waits};
 use super::{Channel, Receive, Send, Transport, TransportError};
 
 /// How long a wait sleeps between looks at the order to stop.
@@ -31,13 +33,21 @@ pub struct Threads {
     shard: usize,
     mailboxes: Arc<[Mailbox]>,
     stop: Arc<Stop>,
+    waits: Arc<Waits>,
 }
 
 impl Threads {
     /// All shards of a new job.
     pub fn job(shards: usize, stop: &Arc<Stop>) -> Vec<Threads> {
         let mailboxes: Arc<[Mailbox]> = (0..shards).map(|_| Mailbox::default()).collect();
-        (0..shards).map(|shard| Threads { shard, mailboxes: mailboxes.clone(), stop: stop.clone() }).collect()
+        (0..shards)
+            .map(|shard| Threads { shard, mailboxes: mailboxes.clone(), stop: stop.clone(), waits: Arc::default() })
+            .collect()
+    }
+
+    /// Who this shard waits for.
+    pub fn waits(&self) -> &Arc<Waits> {
+        &self.waits
     }
 
     fn receive(
@@ -47,6 +57,7 @@ impl Threads {
         look: &mut dyn FnMut(),
     ) -> Result<(), TransportError> {
         let mailbox = &self.mailboxes[self.shard];
+        let since = Instant::now();
         let mut messages = mailbox.messages.lock();
         loop {
             if let Some(message) = messages.get_mut(&(receive.from, channel)).and_then(VecDeque::pop_front) {
@@ -58,12 +69,16 @@ impl Threads {
                     )));
                 }
                 receive.bytes.copy_from_slice(&message);
+                self.waits.set(channel, None);
                 return Ok(());
             }
             if let Some(why) = self.stop.why() {
                 return Err(TransportError::Stopped(why.to_owned()));
             }
             if mailbox.arrived.wait_for(&mut messages, LOOK).timed_out() {
+                if since.elapsed() > SHORT {
+                    self.waits.set(channel, Some(Wait { since, shards: smallvec![receive.from] }));
+                }
                 look();
             }
         }
