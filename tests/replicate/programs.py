@@ -146,6 +146,16 @@ if __name__ == "__main__":
         os._exit(5)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), open("forked.txt").read())
 """,
+    "names": """
+import copy, datetime, glob, inspect, io, os, pickle, random, shutil, socket, subprocess, time, uuid
+for function in (open, os.mkdir, os.stat, os.open, time.time, os.getpid, os.scandir, time.strftime, os.getcwd):
+    print(repr(function), function.__name__, pickle.loads(pickle.dumps(function)) is function,
+          copy.deepcopy(function) is function, callable(function))
+print(inspect.signature(os.mkdir), inspect.signature(open), os.mkdir.__doc__)
+print(subprocess.Popen, socket.socket, issubclass(subprocess.Popen, object), datetime.datetime.now.__name__, random.seed.__name__)
+print(os.stat in os.supports_dir_fd, os.scandir in os.supports_fd, os.mkdir in os.supports_dir_fd, shutil.rmtree.avoids_symlink_attacks)
+print(pickle.loads(pickle.dumps(datetime.datetime(2020, 1, 2))), datetime.datetime.__mro__)
+""",
     "threads": """
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor

@@ -14,6 +14,7 @@ use std::thread::{self, ThreadId};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
 
 use super::arguments::{Call, Object, vectorcall};
@@ -84,7 +85,13 @@ fn standing(py: Python<'_>, direct: bool) -> Standing {
     Standing::Aside
 }
 
-/// `replica(*args, **kwargs)`; `of` is the tuple (host function, agreed, aside or None, direct).
+/// Where a replica's own tuple is in the dict of the module that CPython takes it to be of.
+fn row_key(py: Python<'_>) -> Object {
+    static KEY: PyOnceLock<Py<PyString>> = PyOnceLock::new();
+    KEY.get_or_init(py, || PyString::intern(py, "row").unbind()).as_ptr()
+}
+
+/// `replica(*args, **kwargs)`; `of` is a module that holds the tuple (host function, agreed, aside or None, direct).
 ///
 /// # Safety
 /// Called by CPython under the METH_FASTCALL | METH_KEYWORDS convention.
@@ -97,8 +104,10 @@ unsafe extern "C" fn enter(
     // SAFETY: called with the GIL held.
     let py = unsafe { Python::assume_attached() };
     let call = Call { of: null_mut(), arguments, positional: positional as usize, keywords };
-    // SAFETY: the tuple that `make_replica` made, kept alive by the function that runs.
-    let [host, agreed, aside, direct] = [0, 1, 2, 3].map(|index| unsafe { ffi::PyTuple_GetItem(of, index) });
+    // SAFETY: the module that `make_replica` made, kept alive by the function that runs, and the tuple in it.
+    let row = unsafe { ffi::PyDict_GetItemWithError(ffi::PyModule_GetDict(of), row_key(py)) };
+    // SAFETY: as above.
+    let [host, agreed, aside, direct] = [0, 1, 2, 3].map(|index| unsafe { ffi::PyTuple_GetItem(row, index) });
     // SAFETY: live objects.
     let (direct, has_aside) = unsafe { (direct == ffi::Py_True(), aside != ffi::Py_None()) };
     match standing(py, direct) {
@@ -157,7 +166,10 @@ fn make_replica(
         ml_doc: CString::new(text)?.into_raw(),
     }));
     let module = PyString::intern(py, module);
-    let of = PyTuple::new(py, [host, agreed, aside, direct.into_pyobject(py)?.to_owned().into_any().unbind()])?;
+    let row = PyTuple::new(py, [host, agreed, aside, direct.into_pyobject(py)?.to_owned().into_any().unbind()])?;
+    // A function of a module is pickled by its name, and shown like Python's own.
+    let of = PyModule::new(py, module.to_str()?)?;
+    of.setattr("row", row)?;
     // SAFETY: the entry is never freed and right for its convention; the function takes its own references.
     unsafe {
         let made = ffi::PyCFunction_NewEx(entry, of.as_ptr(), module.as_ptr());
