@@ -101,6 +101,15 @@ print(open("out.txt").read())
 print(sorted(name for name in subprocess.run(["env"], capture_output=True, text=True).stdout.split() if "RANK" in name))
 print(isinstance(process, subprocess.Popen), repr(process))
 """,
+    "replaced": """
+import os, sys
+try:
+    os.execv("no-such-program", ["x"])
+except OSError as error:
+    print(error)
+print("before", flush=True)
+os.execvp("sh", ["sh", "-c", "echo replaced; exit 5"])
+""",
     "children": """
 import os, subprocess, sys
 print("before", flush=True)
@@ -235,7 +244,7 @@ print(dead)
 }
 
 # Programs whose children print by themselves: only shard 0 has children.
-PRINTING_CHILDREN = {"children"}
+PRINTING_CHILDREN = {"children", "replaced"}
 
 ANEW = {
     "chance": """
