@@ -10,3 +10,4 @@ mod pairwise;
 pub mod program;
 pub mod random;
 pub mod scatter;
+pub mod sort;

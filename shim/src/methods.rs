@@ -13,7 +13,7 @@ use crate::host;
 use crate::index;
 use crate::numpy_api::{self, flag};
 use crate::operators;
-use crate::ops::create;
+use crate::ops::{create, sort};
 use crate::state::{Shim, started};
 use crate::storage;
 
@@ -87,7 +87,7 @@ macro_rules! dispatched_methods {
 
 dispatched_methods! {
     argpartition argsort byteswap choose clip compress cumprod cumsum dot dump dumps getfield item mean nonzero
-    partition put repeat round searchsorted setfield sort std take to_device tobytes tofile tolist trace var
+    partition put repeat round searchsorted setfield std take to_device tobytes tofile tolist trace var
     __array_namespace__ __dlpack__ __dlpack_device__ __reduce__ __reduce_ex__ __setstate__ __deepcopy__ __format__
 }
 
@@ -275,6 +275,19 @@ impl DeferredArray {
         }
         on_host(shim, "fill", &PyTuple::new(py, [slf.as_any(), value])?, None)?;
         Ok(())
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn sort<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if sort::in_place(started(py), slf, args, kwargs)? {
+            return Ok(py.None().into_bound(py));
+        }
+        dispatch(slf, "sort", args, kwargs)
     }
 
     fn conj<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

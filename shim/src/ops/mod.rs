@@ -8,3 +8,4 @@ pub(crate) mod mask;
 pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod sort;
