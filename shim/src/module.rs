@@ -189,6 +189,10 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("launches", counters.launches.load(Relaxed))?;
     result.set_item("tiles", counters.tiles.load(Relaxed))?;
     result.set_item("unstored", counters.unstored.load(Relaxed))?;
+    let traffic = shim.runtime.traffic();
+    result.set_item("messages", traffic.messages.load(Relaxed))?;
+    result.set_item("message_bytes", traffic.bytes.load(Relaxed))?;
+    result.set_item("agreements", traffic.agreements.load(Relaxed))?;
     result.set_item("fresh_blocks", shim.runtime.pool().fresh_blocks())?;
     Ok(result)
 }

@@ -50,7 +50,8 @@ class Worker:
     def start(self):
         """A fresh process."""
         path = {"PYTHONPATH": f"{candidate.TOP}:{candidate.TOP / 'site-packages'}"}
-        self.process = subprocess.Popen([*candidate.python(), "-m", "tests.random_programs.worker"], text=True, cwd=candidate.TOP,
+        start = [*candidate.command(), "--intercept", "none"] if "LEGATE_RANKS_PER_NODE" in self.env else candidate.python()
+        self.process = subprocess.Popen([*start, "-m", "tests.random_programs.worker"], text=True, cwd=candidate.TOP,
                                         env=candidate.environment({**path, **self.env}), stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
