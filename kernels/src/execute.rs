@@ -33,7 +33,7 @@ use nest::{Base, Nest, Walk};
 use plan::{Operation, Plan, Target};
 pub use scratch::Scratch;
 pub(crate) use status::Quiet;
-pub use status::{DIVIDE_BY_ZERO, FlagTable, INVALID, OVERFLOW, UNDERFLOW};
+pub use status::{DIVIDE_BY_ZERO, FlagTable, INVALID, OVERFLOW, UNDERFLOW, watched};
 use walk::Cursor;
 
 /// Bytes that the passes of a program should touch per chunk, so that the next pass finds them in cache: a quarter of an L2
@@ -208,7 +208,6 @@ fn pass_row_bytes(pass: &crate::program::Pass) -> usize {
 struct TileRun<'a> {
     program: &'a Program,
     plans: &'a [Plan],
-    tile: &'a Tile,
     buffers: &'a [*mut u8],
     /// Base addresses of the slots.
     slots: SmallVec<[*mut u8; 4]>,
@@ -250,7 +249,6 @@ impl<'a> TileRun<'a> {
         TileRun {
             program,
             plans,
-            tile,
             buffers,
             slots: offsets.iter().map(|offset| registers.wrapping_add(*offset)).collect(),
             registers,
@@ -286,7 +284,7 @@ impl<'a> TileRun<'a> {
         let mut cursor = Cursor {
             plan,
             rows: rows.len(),
-            starts_pass: rows.start == pass_rows(pass_range, &self.tile.rows).start,
+            starts_pass: rows.start == pass_range.start,
             within_run: 0,
             bases,
             pointers: &mut self.pointers,

@@ -90,7 +90,8 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
     let shim = started(py);
     let key = &settled_key(key)?;
     match selects(key, array.get().axes(py)) {
-        Selects::Element => array.get().alias(py, shim)?.get_item(key),
+        Selects::Element if shim.shards == 1 => array.get().alias(py, shim)?.get_item(key),
+        Selects::Element => element(py, shim, array, key),
         Selects::View => match array.get().resident_alias(py, shim)? {
             Some(alias) => {
                 let made = alias.get_item(key)?;
@@ -109,6 +110,31 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
             host::call(&function, &PyTuple::new(py, [array.as_any(), key])?, None, "getitem")
         }
     }
+}
+
+/// One element, which is fetched from where it lives.
+fn element<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    array: &Bound<'py, DeferredArray>,
+    key: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(alias) = array.get().resident_alias(py, shim)? {
+        return alias.get_item(key);
+    }
+    let view = array.get().phantom(py).get_item(with_ellipsis(py, key)?)?;
+    let view = DeferredArray::of_phantom(view, None)?;
+    view.get().alias(py, shim)?.get_item(PyTuple::empty(py))
+}
+
+/// A key of one index for each axis, as the key of a view without axes.
+fn with_ellipsis<'py>(py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let mut items: SmallVec<[Bound<'py, PyAny>; 4]> = match key.cast_exact::<PyTuple>() {
+        Ok(items) => items.iter().collect(),
+        Err(_) => std::iter::once(key.clone()).collect(),
+    };
+    items.push(PyEllipsis::get(py).to_owned().into_any());
+    PyTuple::new(py, items)
 }
 
 /// `array[key] = value`.
@@ -141,7 +167,7 @@ fn assign<'py>(
     shim: &Shim,
 ) -> PyResult<bool> {
     let py = array.py();
-    let resident = shim.is_synced(array.get().storage(py).get().field().last_touch());
+    let resident = operators::is_resident(py, shim, array.as_any());
     let value_resident = operators::is_resident(py, shim, value);
     if selected == Selects::Element && resident && value_resident {
         array.get().alias(py, shim)?.set_item(key, host::unwrap(value)?)?;
@@ -149,13 +175,7 @@ fn assign<'py>(
     }
     let phantom = array.get().phantom(py);
     let view = if selected == Selects::Element {
-        let mut items: SmallVec<[Bound<'py, PyAny>; 4]> = match key.cast_exact::<PyTuple>() {
-            Ok(items) => items.iter().collect(),
-            Err(_) => std::iter::once(key.clone()).collect(),
-        };
-        let ellipsis = PyEllipsis::get(py).to_owned().into_any();
-        items.push(ellipsis);
-        phantom.get_item(PyTuple::new(py, items)?)?
+        phantom.get_item(with_ellipsis(py, key)?)?
     } else {
         phantom.get_item(key)?
     };

@@ -6,20 +6,21 @@
 #![expect(unsafe_code, reason = "binds block programs to addresses")]
 
 use std::cell::RefCell;
+use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use legate_kernels::execute::{Executable, FlagTable, Partials, Scratch};
+use legate_kernels::execute::{self, Executable, FlagTable, Partials, Scratch};
 use legate_kernels::loops;
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Launch, Operand, Parallel, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::task::{Origin, Sink, Source, Task};
+use crate::task::{Origin, Product, Sink, Source, Task};
 
 /// A floating-point event of a launch.
 #[derive(Clone)]
@@ -71,7 +72,6 @@ pub(crate) struct Compiled {
     sequences: Vec<Sequence>,
     /// For each total: the buffer and byte offset it is stored at, and its size.
     totals: Vec<(usize, usize, usize)>,
-    rows: usize,
 }
 
 thread_local! {
@@ -108,14 +108,13 @@ impl Backend for Kernels {
             executable: Executable::compile(program),
             sequences,
             totals: draft.totals,
-            rows: group.rows,
         }
     }
 
     fn run(&self, compiled: &Compiled, addresses: &[usize], cut: &Cut) -> Partials {
         let tile = match cut {
             Cut::Rows(rows) => Tile { rows: rows.clone(), inner: None },
-            Cut::Inner(inner) => Tile { rows: 0..compiled.rows, inner: Some(inner.clone()) },
+            Cut::Inner(rows, inner) => Tile { rows: rows.clone(), inner: Some(inner.clone()) },
         };
         let buffers: SmallVec<[*mut u8; 16]> = addresses.iter().map(|address| *address as *mut u8).collect();
         SCRATCH.with_borrow_mut(|scratch| {
@@ -179,11 +178,73 @@ impl Backend for Kernels {
         }
     }
 
+    fn rows(&self, launch: &Launch<Task>, addresses: &[usize], rows: &Range<usize>) {
+        let Task::Product(product) = &launch.task else { return };
+        let flags = execute::watched(|| multiply(product, &launch.operands, addresses, rows));
+        match &self.unshared {
+            _ if flags == 0 => {}
+            Some(unshared) => unshared.lock().push(Event { sequence: launch.sequence, flags }),
+            None => self.raise(launch.sequence, flags),
+        }
+    }
+
+    fn add_parts(&self, launch: &Launch<Task>, parts: &[u8], bytes: usize, address: usize) {
+        let Task::Product(product) = &launch.task else { return };
+        let item = product.item_bytes as isize;
+        // SAFETY: the output's elements are `bytes` bytes inside its field.
+        unsafe { crate::numpy_api::copy_bytes(parts.as_ptr() as usize, address, bytes) };
+        for part in parts[bytes..].chunks(bytes) {
+            let data = [address as *mut c_char, part.as_ptr().cast_mut().cast(), address as *mut c_char];
+            // SAFETY: the sum and the part have `bytes` bytes of elements of the loop's type; `parts` comes from an allocation
+            // that is aligned for numbers as the system's allocator aligns, and parts are whole numbers of elements.
+            unsafe { call(&product.adder, &data, &[bytes as isize / item], &[item, item, item]) };
+        }
+    }
+
     fn whole(&self, launch: &Launch<Task>, addresses: &[usize], workers: &dyn Parallel) {
         if let Task::Whole(task) = &launch.task {
             task(addresses, workers);
         }
     }
+}
+
+/// Calls a loop.
+///
+/// # Safety
+/// The operands must be those that the loop takes.
+unsafe fn call(kernel: &Loop, data: &[*mut c_char], lengths: &[isize], strides: &[isize]) {
+    // SAFETY: the caller's, and `Loop`'s invariant.
+    let code =
+        unsafe { (kernel.function)(kernel.context, data.as_ptr(), lengths.as_ptr(), strides.as_ptr(), kernel.auxdata) };
+    assert!(code == 0, "inner loop {} failed with code {code}", kernel.name);
+}
+
+/// Runs rows of a matrix product.
+fn multiply(product: &Product, operands: &[Operand], addresses: &[usize], rows: &Range<usize>) {
+    let starts: SmallVec<[usize; 3]> = operands
+        .iter()
+        .zip(addresses)
+        .map(|(operand, address)| address.wrapping_add_signed(operand.view.offset))
+        .collect();
+    let [height, depth, width] = product.lengths.map(|length| length as isize);
+    let [left_row, left_sum, right_sum, right_column, out_row, out_column] = product.strides;
+    let first = rows.start as isize;
+    let by_sum = operands[0].view.row_stride() == 0;
+    let (left, right, out) = match by_sum {
+        true => (
+            starts[1].wrapping_add_signed(first * left_sum),
+            starts[2].wrapping_add_signed(first * right_sum),
+            starts[0],
+        ),
+        false => {
+            (starts[1].wrapping_add_signed(first * left_row), starts[2], starts[0].wrapping_add_signed(first * out_row))
+        }
+    };
+    let (height, depth) = if by_sum { (height, rows.len() as isize) } else { (rows.len() as isize, depth) };
+    let data = [left as *mut c_char, right as *mut c_char, out as *mut c_char];
+    let strides = [0, 0, 0, left_row, left_sum, right_sum, right_column, out_row, out_column];
+    // SAFETY: the views lie inside their fields; the rows' parts of them are what NumPy's loop for matrices is given.
+    unsafe { call(&product.kernel, &data, &[1, height, depth, width], &strides) };
 }
 
 /// A program being written.
@@ -359,7 +420,7 @@ impl Draft {
                         let output = self.access(Draft::walk(member, *output));
                         Step::Reduce { reducer, seed, input, output, axes, flags }
                     }
-                    Work::Map | Work::Total | Work::Accumulate | Work::Whole => {
+                    Work::Map | Work::Total | Work::Accumulate | Work::Rows | Work::Whole => {
                         let buffer = match member.places[*output] {
                             Place::Buffer(index) | Place::Temporary(index) => index,
                         };
@@ -376,7 +437,7 @@ impl Draft {
                 let step = Step::Accumulate { kernel: kernel.clone(), seed: *seed, input, output, flags };
                 self.pass().steps.push(step);
             }
-            Task::Whole(_) => {}
+            Task::Product(_) | Task::Whole(_) => {}
         }
     }
 

@@ -11,7 +11,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::{DeferredArray, deferred};
+use crate::array::{DeferredArray, PHANTOM, deferred};
 use crate::events::Mood;
 use crate::future::{future, settled};
 use crate::host;
@@ -137,12 +137,19 @@ pub(crate) fn apply<'py>(
     Ok(Outcome::Done(PyTuple::new(py, results)?.into_any()))
 }
 
-/// Whether the program has waited for all that was issued on an operand; host operands always are.
+/// Whether the program has waited for all that was issued on an operand, and every shard has its newest values; host operands
+/// always are.
 pub(crate) fn is_resident(py: Python<'_>, shim: &Shim, operand: &Bound<'_, PyAny>) -> bool {
     if let Some(future) = future(operand) {
         return future.get().is_known(shim);
     }
-    deferred(operand).is_none_or(|array| shim.is_synced(array.get().storage(py).get().field().last_touch()))
+    let Some(array) = deferred(operand) else { return true };
+    let storage = array.get().storage(py);
+    let field = storage.get().field();
+    shim.is_synced(field.last_touch())
+        && (shim.shards == 1
+            || crate::numpy_api::bytes_of(&array.get().phantom(py), PHANTOM)
+                .is_ok_and(|bytes| shim.is_here(field, &bytes)))
 }
 
 fn overlaps_itself(target: &Target<'_>) -> bool {

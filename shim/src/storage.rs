@@ -127,6 +127,8 @@ pub(crate) fn phantom_of<'py>(
 
 /// Reads of small parts of a field, one after the other, after which all of it is fetched from the other shards at once.
 const SMALL_READS: u32 = 8;
+/// Largest field that such reads make every shard hold.
+const KEPT_BYTES: usize = 1 << 30;
 
 /// Waits for all that was issued on a field, and has this shard hold the newest values of a range of its bytes.
 pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
@@ -140,7 +142,11 @@ pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Ran
         if shim.is_here(field, bytes) {
             return Ok(());
         }
-        let wanted = if field.count_read() > SMALL_READS { 0..field.bytes() } else { bytes.clone() };
+        let wanted = if field.count_read() > SMALL_READS && field.bytes() <= KEPT_BYTES {
+            0..field.bytes()
+        } else {
+            bytes.clone()
+        };
         let view = View { offset: wanted.start as isize, strides: smallvec![1], item_bytes: 1 };
         let operands = smallvec![Operand { field: field.clone(), view, privilege: Privilege::Read }];
         let nothing = Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()));

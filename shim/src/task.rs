@@ -50,6 +50,22 @@ pub(crate) struct Sink {
 /// A task of a [`legate_runtime::Work::Whole`] launch: gets the address of each operand's field.
 pub(crate) type WholeTask = Arc<dyn Fn(&[usize], &dyn Parallel) + Send + Sync>;
 
+/// A matrix product, by NumPy's own loop: rows of the domain are rows of the left matrix, or (where the output has row stride 0)
+/// the summed index.
+#[derive(Clone)]
+pub(crate) struct Product {
+    /// NumPy's `matmul`.
+    pub(crate) kernel: Loop,
+    /// NumPy's `add`, for parts of sums.
+    pub(crate) adder: Loop,
+    /// Rows of the left matrix, summed index, columns of the right one.
+    pub(crate) lengths: [usize; 3],
+    /// Byte strides: left along rows and sum, right along sum and columns, output along rows and columns.
+    pub(crate) strides: [isize; 6],
+    /// Size of an element in bytes.
+    pub(crate) item_bytes: usize,
+}
+
 /// What is computed.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "nearly all tasks are maps")]
@@ -100,6 +116,8 @@ pub(crate) enum Task {
         /// Operand written.
         output: usize,
     },
+    /// A matrix product; operands are the output, the left and the right matrix.
+    Product(Product),
     /// In its own way.
     Whole(WholeTask),
 }

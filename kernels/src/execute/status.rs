@@ -100,6 +100,16 @@ impl Drop for Events<'_> {
     }
 }
 
+/// The events that some work raises on this thread.
+pub fn watched(work: impl FnOnce()) -> u8 {
+    let table = FlagTable::new(1);
+    let mut events = Events::begin(&table);
+    work();
+    events.take(0);
+    drop(events);
+    table.get(0)
+}
+
 /// Hides what raises events until it is dropped.
 pub(crate) struct Quiet {
     saved: register::Saved,

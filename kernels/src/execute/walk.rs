@@ -30,7 +30,7 @@ const CROSSED_LINES: usize = 16;
 pub(super) struct Cursor<'a, 'b> {
     pub(super) plan: &'a Plan,
     pub(super) rows: usize,
-    /// Whether the chunk begins with the first row that the pass has in the tile.
+    /// Whether the chunk begins with the pass's first row (else a fold over the rows goes on from what its output holds).
     pub(super) starts_pass: bool,
     /// Elements of the current innermost run before the current block.
     pub(super) within_run: usize,

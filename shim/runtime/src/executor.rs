@@ -28,7 +28,7 @@ use crate::mapper::Mapper;
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::shards::share::{self, Share};
-use crate::shards::{Traffic, collective};
+use crate::shards::{Traffic, chain, collective};
 use crate::transport::{Transport, TransportError};
 
 /// Worker threads that share parts of work with the thread that asks.
@@ -94,7 +94,9 @@ impl<T> Closed<T> {
         let mut elements = 0usize;
         for launch in &launches {
             let size = match launch.work {
-                Work::Whole => launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum(),
+                Work::Rows | Work::Whole => {
+                    launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum()
+                }
                 Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate => launch.domain.iter().product(),
             };
             elements = elements.saturating_add(size);
@@ -309,6 +311,9 @@ impl<B: Backend> Executor<B> {
         if group.members[0].launch.work == Work::Whole {
             return self.run_whole(&group.members[0].launch);
         }
+        if group.members[0].launch.work == Work::Rows {
+            return self.run_rows(&group);
+        }
         let share = match self.is_alone() {
             true => None,
             false => Some(share::begin(&group, self.mapper.min_tile, &*self.transport, &self.traffic)?),
@@ -354,6 +359,31 @@ impl<B: Backend> Executor<B> {
         Ok(())
     }
 
+    /// Runs a launch whose task takes any rows at once: this shard's, and all without others.
+    fn run_rows(&self, group: &Group<B::Task>) -> Result<(), TransportError> {
+        let (transport, traffic) = (&*self.transport, &self.traffic);
+        let launch = &group.members[0].launch;
+        let share = match self.is_alone() {
+            true => None,
+            false => Some(share::begin(group, self.mapper.min_tile, transport, traffic)?),
+        };
+        let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
+        let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
+        self.backend.rows(launch, &starts, &own);
+        let Some(share) = share else { return Ok(()) };
+        let folded = launch.operands.iter().zip(&starts).find(|(operand, _)| operand.privilege.writes());
+        if let Some((output, start)) = folded
+            && launch.folds_rows()
+            && !share.is_whole()
+        {
+            let extent = output.view.extent(&launch.domain);
+            let (address, bytes) = (start.wrapping_add_signed(extent.start), (extent.end - extent.start) as usize);
+            let parts = collective::gather_memory(transport, traffic, address, bytes)?;
+            self.backend.add_parts(launch, &parts, bytes, address);
+        }
+        share::end(group, &share, transport, traffic)
+    }
+
     fn run_tiles(
         &self,
         group: &Group<B::Task>,
@@ -363,8 +393,24 @@ impl<B: Backend> Executor<B> {
         let compiled = self.backend.lower(group);
         let own = share.map_or(0..group.rows, |share| share.rows.clone());
         let elements = group.members.iter().map(|m| m.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
-        let cuts: Vec<Cut> = match group.split {
-            Split::Single => vec![Cut::Rows(0..group.rows)],
+        let chained = group.serial && share.is_some_and(|share| !share.is_whole());
+        let mut partials = if chained {
+            self.run_chain(group, &compiled, addresses, &own)?
+        } else {
+            self.run_cuts(&compiled, addresses, &self.cuts(group, &own, elements))
+        };
+        let size = self.backend.part_bytes(&compiled);
+        if share.is_some_and(|share| !share.is_whole()) && size > 0 {
+            partials = self.gather_parts(&compiled, partials, &own, size)?;
+        }
+        self.backend.finish(&compiled, addresses, partials);
+        Ok(())
+    }
+
+    /// How this shard's rows of a group are cut for its workers.
+    fn cuts(&self, group: &Group<B::Task>, own: &Range<usize>, elements: usize) -> Vec<Cut> {
+        match group.split {
+            Split::Single => vec![Cut::Rows(own.clone())],
             Split::Rows => {
                 let colours = self.mapper.colours(own.len(), elements / group.rows.max(1));
                 let partition = Partition { length: own.len(), colours };
@@ -375,21 +421,53 @@ impl<B: Backend> Executor<B> {
                 let length = group.members[0].launch.domain[1];
                 let colours = self.mapper.colours(length, elements / length.max(1));
                 let partition = Partition { length, colours };
-                (0..colours).map(|colour| Cut::Inner(partition.tile(colour))).collect()
+                (0..colours).map(|colour| Cut::Inner(own.clone(), partition.tile(colour))).collect()
             }
-        };
+        }
+    }
+
+    /// Runs tiles on the workers; their parts of totals, in order.
+    fn run_cuts(&self, compiled: &B::Compiled, addresses: &[usize], cuts: &[Cut]) -> Vec<B::Partial> {
         self.counters.tiles.fetch_add(cuts.len() as u64, Ordering::Relaxed);
         let partials: Vec<Mutex<Option<B::Partial>>> = cuts.iter().map(|_| Mutex::new(None)).collect();
         self.workers.each(cuts.len(), &|index| {
-            *partials[index].lock() = Some(self.backend.run(&compiled, addresses, &cuts[index]));
+            *partials[index].lock() = Some(self.backend.run(compiled, addresses, &cuts[index]));
         });
-        let mut partials: Vec<B::Partial> = partials.into_iter().filter_map(Mutex::into_inner).collect();
-        let size = self.backend.part_bytes(&compiled);
-        if share.is_some_and(|share| !share.is_whole()) && size > 0 {
-            partials = self.gather_parts(&compiled, partials, &own, size)?;
+        partials.into_iter().filter_map(Mutex::into_inner).collect()
+    }
+
+    /// Runs a group with sums over its rows, from the sums of the shards before on.
+    fn run_chain(
+        &self,
+        group: &Group<B::Task>,
+        compiled: &B::Compiled,
+        addresses: &[usize],
+        own: &Range<usize>,
+    ) -> Result<Vec<B::Partial>, TransportError> {
+        let (transport, traffic) = (&*self.transport, &self.traffic);
+        let length = match group.split {
+            Split::Inner => Some(group.members[0].launch.domain[1]),
+            Split::Rows | Split::Single => None,
+        };
+        let blocks = length.map_or(1, |length| length.clamp(1, chain::BLOCKS));
+        for block in 0..blocks {
+            let inner = length.map(|length| Partition { length, colours: blocks }.tile(block));
+            chain::hand_on(group, inner.as_ref(), true, transport, traffic)?;
+            let cuts = match &inner {
+                _ if own.is_empty() => Vec::new(),
+                None => vec![Cut::Rows(own.clone())],
+                Some(inner) => {
+                    let colours = self.mapper.colours(inner.len(), own.len());
+                    let partition = Partition { length: inner.len(), colours };
+                    let part = |colour| inner.start + partition.edge(colour)..inner.start + partition.edge(colour + 1);
+                    (0..colours).map(|colour| Cut::Inner(own.clone(), part(colour))).collect()
+                }
+            };
+            self.run_cuts(compiled, addresses, &cuts);
+            chain::hand_on(group, inner.as_ref(), false, transport, traffic)?;
         }
-        self.backend.finish(&compiled, addresses, partials);
-        Ok(())
+        chain::publish(group, transport, traffic)?;
+        Ok(Vec::new())
     }
 
     /// The parts of totals of all shards, in their order.

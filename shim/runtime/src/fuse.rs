@@ -156,7 +156,7 @@ impl<T> Draft<T> {
 
     fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
         let first = &self.members[0].launch;
-        if launch.work == Work::Whole || first.work == Work::Whole {
+        if [launch.work, first.work].iter().any(|work| matches!(work, Work::Rows | Work::Whole)) {
             return Err("one side runs whole");
         }
         if self.members.len() >= MEMBERS_LIMIT {
@@ -306,7 +306,7 @@ impl<T> Draft<T> {
                 row_extent: operand.view.row_extent(&launch.domain),
             });
         }
-        self.accumulates |= launch.folds_rows();
+        self.accumulates |= launch.work == Work::Accumulate && launch.folds_rows();
         let pass = self.passes - 1;
         self.members.push(Member { launch, shift: admission.shift, pass, places: Vec::new() });
     }
@@ -325,7 +325,7 @@ impl<T> Draft<T> {
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
         let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();
-        let whole = self.members[0].launch.work == Work::Whole;
+        let whole = matches!(self.members[0].launch.work, Work::Rows | Work::Whole);
         let mut assigned: Vec<Vec<Place>> = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
             let mut row = Vec::new();
@@ -367,7 +367,9 @@ impl<T> Draft<T> {
             member.places = row;
         }
         let only = &self.members[0].launch;
-        let split = if whole || rows == 0 {
+        let split = if only.work == Work::Rows {
+            Split::Rows
+        } else if whole || rows == 0 {
             Split::Single
         } else if self.accumulates {
             // A long enough first inner axis shares the columns out; otherwise the order is serial by nature.
@@ -381,8 +383,9 @@ impl<T> Draft<T> {
         } else {
             Split::Rows
         };
-        let mut group = Group { rows, grain: 1, members: self.members, buffers, temporaries, split, ended };
-        if group.split == Split::Rows {
+        let serial = self.accumulates;
+        let mut group = Group { rows, grain: 1, members: self.members, buffers, temporaries, split, serial, ended };
+        if group.split == Split::Rows && !whole {
             group.merge_axes();
         }
         group

@@ -66,6 +66,8 @@ pub struct Group<T> {
     pub temporaries: Vec<usize>,
     /// How it may be cut.
     pub split: Split,
+    /// Whether sums over the rows are among the members.
+    pub serial: bool,
     /// Why the launch after the last member did not join; empty at the window's end.
     pub ended: &'static str,
 }
@@ -86,7 +88,7 @@ impl<T> Group<T> {
                     && match member.launch.work {
                         Work::Map | Work::Total => true,
                         Work::Fold { axes } => axes + 2 <= domain.len(),
-                        Work::Accumulate | Work::Whole => false,
+                        Work::Accumulate | Work::Rows | Work::Whole => false,
                     }
                     && member.launch.operands.iter().all(|o| o.view.strides[0] == o.view.strides[1] * inner)
             });

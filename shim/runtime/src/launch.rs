@@ -56,6 +56,9 @@ pub enum Work {
     Total,
     /// Folded along leading axes, one outer index after the other: the output has stride 0 there.
     Accumulate,
+    /// Any range of rows at once, in the task's own way. Where the output has row stride 0, what the ranges make of it is added
+    /// up in the order of the shards.
+    Rows,
     /// Not divisible here: the task runs on whole operands, in its own way.
     Whole,
 }
@@ -88,7 +91,8 @@ impl<T> Launch<T> {
 
     /// Whether all rows are folded into one, in order.
     pub fn folds_rows(&self) -> bool {
-        self.work == Work::Accumulate && self.operands.iter().any(|o| o.privilege.writes() && o.view.row_stride() == 0)
+        matches!(self.work, Work::Accumulate | Work::Rows)
+            && self.operands.iter().any(|o| o.privilege.writes() && o.view.row_stride() == 0)
     }
 }
 
@@ -118,8 +122,8 @@ impl<T> fmt::Display for Launch<T> {
 pub enum Cut {
     /// These rows of the group.
     Rows(Range<usize>),
-    /// All rows, this range of the first inner axis.
-    Inner(Range<usize>),
+    /// These rows, and this range of the first inner axis.
+    Inner(Range<usize>, Range<usize>),
 }
 
 /// Runs `part(0), ..., part(parts - 1)`, on all worker threads, in any order, and returns when all are done.
@@ -155,6 +159,10 @@ pub trait Backend: Send + Sync + 'static {
     fn take_events(&self, first: Sequence, bits: &mut [u8]);
     /// With several shards: hands over the events of launches `first..` on all shards.
     fn give_events(&self, first: Sequence, bits: &[u8]);
+    /// Runs rows of a [`Work::Rows`] launch; `addresses` has one entry (start of the field) for each operand.
+    fn rows(&self, launch: &Launch<Self::Task>, addresses: &[usize], rows: &Range<usize>);
+    /// Adds up parts of the output of a [`Work::Rows`] launch, of `bytes` bytes each, and stores the sum at an address.
+    fn add_parts(&self, launch: &Launch<Self::Task>, parts: &[u8], bytes: usize, address: usize);
     /// Runs a [`Work::Whole`] launch; `addresses` has one entry (start of the field) for each operand.
     fn whole(&self, launch: &Launch<Self::Task>, addresses: &[usize], workers: &dyn Parallel);
 }

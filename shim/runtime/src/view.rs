@@ -74,9 +74,13 @@ impl View {
         true
     }
 
-    /// Number of bytes a view without overlap covers.
+    /// Number of bytes a view covers that does not overlap itself but along axes with stride 0.
     pub fn covered_bytes(&self, domain: &[usize]) -> usize {
-        domain.iter().product::<usize>() * self.item_bytes
+        let lengths = domain
+            .iter()
+            .zip(&self.strides)
+            .map(|(length, stride)| if *stride == 0 { (*length).min(1) } else { *length });
+        lengths.product::<usize>() * self.item_bytes
     }
 }
 

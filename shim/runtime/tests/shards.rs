@@ -93,6 +93,17 @@ fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u6
             runtime.launch(name.clone(), Work::Map, domain, operands, Step { constant: 1, adds: true });
             continue;
         }
+        if numbers.below(6) == 0 {
+            // A sum over the rows, which is then added to each of them.
+            let line = View { offset: 0, strides: smallvec![0, 8], item_bytes: 8 };
+            let operands = smallvec![written(&fresh, line.clone()), read(&held[a], view_a)];
+            runtime.launch(name.clone(), Work::Accumulate, domain.clone(), operands, step);
+            let mut output = written(&held[b], rectangle(&mut numbers, &shape, false));
+            output.privilege = Privilege::ReadWrite;
+            let operands = smallvec![output, read(&fresh, line)];
+            runtime.launch(name.clone(), Work::Map, domain, operands, Step { constant: 1, adds: true });
+            continue;
+        }
         let operands = smallvec![written(&fresh, dense()), read(&held[a], view_a), read(&held[b], view_b)];
         runtime.launch(name.clone(), Work::Map, domain.clone(), operands, step);
         match numbers.below(4) {

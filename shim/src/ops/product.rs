@@ -4,14 +4,26 @@
 //! fill. The result is a field of the pool, handed to NumPy as `out=`. Everything else about the product - order, threads,
 //! bits - is NumPy's.
 
+use legate_kernels::program::Loop;
+use legate_runtime::view::{Axes, View};
+use legate_runtime::{Operand, Privilege, Work};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::{SmallVec, smallvec};
 
-use crate::array::deferred;
+use crate::array::{Shape, deferred};
+use crate::dtypes::Native;
+use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
 use crate::ops::create;
+use crate::report::How;
 use crate::state::{Shim, array_functions, shim};
+use crate::storage::Storage;
+use crate::task::{Product, Task};
+use crate::ufuncs;
+use crate::values::{Kind, Value};
 
 /// Enters this file's function for that of the host NumPy.
 pub(crate) fn register(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -57,6 +69,9 @@ pub(crate) fn matrices<'py>(
     right: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = left.py();
+    if shim.shards > 1 {
+        return shared_out(py, shim, left, right);
+    }
     let (Some((rows, inner, descr)), Some((other, columns, other_descr))) = (matrix(left), matrix(right)) else {
         return Ok(None);
     };
@@ -68,4 +83,111 @@ pub(crate) fn matrices<'py>(
     let keywords = PyDict::new(py);
     keywords.set_item("out", &result)?;
     host::call(function, &PyTuple::new(py, [left, right])?, Some(&keywords), "matrix product").map(Some)
+}
+
+/// Longest output that every shard makes a part of, all of which are then added up.
+const ADDED_BYTES: usize = 4 << 20;
+
+/// A matrix or vector as a product sees it: a view of a field, or nothing for other operands.
+fn factor<'py>(shim: &Shim, operand: &Bound<'py, PyAny>) -> PyResult<Option<(Py<Storage>, Shape, Native)>> {
+    let Some((_, Value::Array { storage, shape, native, lent: false })) = Value::of(shim, operand)? else {
+        return Ok(None);
+    };
+    let blas = b"fdFD".contains(&native.letter) && (1..=2).contains(&shape.shape.len());
+    Ok((blas && shape.size() > 0).then_some((storage, shape, native)))
+}
+
+/// The product of matrices or vectors that live on several shards: each makes the rows of the result whose rows of the left matrix
+/// it has; or, where the summed index is what is shared out, a part of all of it. `None` for what is left to the host.
+pub(crate) fn shared_out<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (Some((left, one, native)), Some((right, other, same))) = (factor(shim, left)?, factor(shim, right)?) else {
+        return Ok(None);
+    };
+    let last = one.shape.len() - 1;
+    let (depth, left_sum) = (one.shape[last], one.strides[last]);
+    let (height, left_row) = if last == 1 { (one.shape[0], one.strides[0]) } else { (1, 0) };
+    let (width, right_column) = if other.shape.len() == 2 { (other.shape[1], other.strides[1]) } else { (1, 0) };
+    let right_sum = other.strides[0];
+    if native.letter != same.letter || other.shape[0] != depth || height * depth * width < shim.settings.min_chunk {
+        return Ok(None);
+    }
+    let mood = shim.origins.mood(py)?;
+    let types: SmallVec<[Kind; 3]> = smallvec![Kind::Strong(one.descr), Kind::Strong(one.descr)];
+    let Some(kernel) = multiplier(shim, py, native)? else { return Ok(None) };
+    let Some(adder) = ufuncs::resolve(shim, &shim.host(py, "add")?, types)? else { return Ok(None) };
+    if mood == Mood::Host {
+        return Ok(None);
+    }
+    let item = native.item_bytes as isize;
+    let (out_row, out_column) = (width as isize * item, item);
+    let mut lengths: Axes<usize> = smallvec![];
+    let mut strides: Axes<isize> = smallvec![];
+    if last == 1 {
+        lengths.push(height);
+        strides.push(out_row);
+    }
+    if other.shape.len() == 2 {
+        lengths.push(width);
+        strides.push(out_column);
+    }
+    let result = ufuncs::fresh(py, shim, &lengths, &strides, native)?;
+    let by_sum = (height == 1 || left_sum.abs() > left_row.abs()) && height * width * native.item_bytes <= ADDED_BYTES;
+    let view = |offset: isize, strides: [isize; 3]| {
+        let [row, sum, column] = strides;
+        let strides = if by_sum { smallvec![sum, row, column] } else { smallvec![row, sum, column] };
+        View { offset, strides, item_bytes: native.item_bytes }
+    };
+    let operand = |storage: &Py<Storage>, view: View, privilege| Operand {
+        field: storage.get().field().clone(),
+        view,
+        privilege,
+    };
+    let operands: SmallVec<[Operand; 4]> = smallvec![
+        operand(&result.array.get().storage(py), view(0, [out_row, 0, out_column]), Privilege::Write),
+        operand(&left, view(one.offset, [left_row, left_sum, 0]), Privilege::Read),
+        operand(&right, view(other.offset, [0, right_sum, right_column]), Privilege::Read),
+    ];
+    let task = Task::Product(Product {
+        kernel,
+        adder: adder.borrowed.clone(),
+        lengths: [height, depth, width],
+        strides: [left_row, left_sum, right_sum, right_column, out_row, out_column],
+        item_bytes: native.item_bytes,
+    });
+    let domain: Axes<usize> = if by_sum { smallvec![depth, height, width] } else { smallvec![height, depth, width] };
+    crate::shards::check_thread()?;
+    let issued = shim.runtime.launch("matmul".into(), Work::Rows, domain, operands, task);
+    let mut at_once = false;
+    if let Mood::Warn(flags) | Mood::AtOnce(flags) = mood {
+        at_once = matches!(mood, Mood::AtOnce(_));
+        shim.origins.note(py, issued.sequence, flags, "matmul", issued.sequence.saturating_sub(10_000));
+    }
+    shim.settle(py, issued, at_once)?;
+    if shim.settings.report {
+        shim.report.lock().note(py, "matmul", How::Native, 0, 0.0);
+    }
+    if lengths.is_empty() {
+        let alias = result.array.get().alias(py, shim)?;
+        return alias.get_item(PyTuple::empty(py)).map(Some);
+    }
+    Ok(Some(result.array.into_any()))
+}
+
+/// NumPy's loop for matrices of a dtype.
+fn multiplier(shim: &Shim, py: Python<'_>, native: Native) -> PyResult<Option<Loop>> {
+    static KNOWN: Mutex<Vec<(u8, Loop)>> = Mutex::new(Vec::new());
+    if let Some((_, kernel)) = KNOWN.lock().iter().find(|(letter, _)| *letter == native.letter) {
+        return Ok(Some(kernel.clone()));
+    }
+    let matmul = shim.host(py, "matmul")?;
+    let descr = shim.dtypes.descr(py, native.letter);
+    let answer = matmul.call_method1("_resolve_dtypes_and_context", ((descr, descr, py.None()),))?;
+    let Some((kernel, _)) = ufuncs::borrow(&matmul, &answer.get_item(1)?, "matmul")? else { return Ok(None) };
+    KNOWN.lock().push((native.letter, kernel.clone()));
+    Ok(Some(kernel))
 }

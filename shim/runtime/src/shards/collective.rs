@@ -1,6 +1,7 @@
 //! Collectives: what all shards do together, in steps whose number is the logarithm of the shards.
 //!
 //! Made of the transport's exchanges alone, so that the order of combination is ours and the same everywhere.
+#![expect(unsafe_code, reason = "gathers memory of fields, named by address")]
 
 use std::sync::atomic::Ordering;
 
@@ -34,6 +35,21 @@ pub(crate) fn all_gather(
     blocks[shard * size..].copy_from_slice(&turned[..split]);
     blocks[..shard * size].copy_from_slice(&turned[split..]);
     Ok(())
+}
+
+/// Everybody's bytes at an address of its own, in the order of the shards.
+pub(crate) fn gather_memory(
+    transport: &dyn Transport,
+    traffic: &Traffic,
+    address: usize,
+    bytes: usize,
+) -> Result<Vec<u8>, TransportError> {
+    let mut blocks = vec![0; bytes * transport.shards()];
+    // SAFETY: the executor names memory of a field that only the holder of the running role touches.
+    let own = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
+    blocks[transport.shard() * bytes..][..bytes].copy_from_slice(own);
+    all_gather(transport, traffic, &mut blocks, bytes)?;
+    Ok(blocks)
 }
 
 /// Ors the bits of all shards into `bits`.

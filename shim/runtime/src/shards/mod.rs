@@ -4,11 +4,13 @@
 //! (`executor`), and the layouts are brought up to date (`layout`). Planning is arithmetic on homes and cuts (`home`) and on
 //! the bytes that walks touch (`runs`); `moves` and `collective` carry bytes. Nothing here knows what is computed.
 
+pub(crate) mod chain;
 pub(crate) mod collective;
 mod home;
 pub(crate) mod layout;
 pub(crate) mod moves;
 mod runs;
 pub(crate) mod share;
+mod walk;
 
 pub use moves::Traffic;

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::chain;
 use super::home::{Home, RowCut};
-use super::layout::Fetched;
 use super::moves::{Moves, Traffic};
 use super::runs::{SMALL_GAP, add_runs, insert, without};
+use super::walk::{Walk, bytes_of};
 use crate::field::Field;
 use crate::group::{Group, Member, Place, Split};
 use crate::launch::{Operand, Privilege, Work};
 use crate::transport::{Transport, TransportError};
-use crate::view::{Axes, View};
 
 /// This shard's part of a group.
 pub(crate) struct Share {
@@ -57,81 +57,10 @@ impl Share {
     }
 }
 
-fn bytes_of(extent: &Range<isize>) -> Range<usize> {
-    extent.start.max(0) as usize..extent.end.max(0) as usize
-}
-
-/// A walk of a group over a field.
-struct Walk<'a> {
-    operand: &'a Operand,
-    domain: &'a Axes<usize>,
-    shift: isize,
-    /// Bytes of row 0.
-    row: Range<isize>,
-    /// All bytes.
-    extent: Range<isize>,
-}
-
-impl<'a> Walk<'a> {
-    fn new<T>(member: &'a Member<T>, operand: &'a Operand) -> Walk<'a> {
-        let domain = &member.launch.domain;
-        let row = operand.view.row_extent(domain);
-        let extent = operand.view.extent(domain);
-        Walk { operand, domain, shift: member.shift, row, extent }
-    }
-
-    fn view(&self) -> &View {
-        &self.operand.view
-    }
-
-    fn field(&self) -> &Arc<Field> {
-        &self.operand.field
-    }
-
-    fn bytes(&self) -> Range<usize> {
-        bytes_of(&self.extent)
-    }
-
-    /// Bytes from one row to the next; a single row has the whole field to itself.
-    fn pitch(&self) -> isize {
-        if self.length() > 1 { self.view().row_stride() } else { self.field().bytes() as isize }
-    }
-
-    fn length(&self) -> usize {
-        self.domain.first().copied().unwrap_or(1)
-    }
-
-    /// The part of the walk in the group's rows `rows`: its view and domain.
-    fn part(&self, rows: &Range<usize>) -> (View, Axes<usize>) {
-        let own = |row: usize| (row as isize - self.shift).clamp(0, self.length() as isize) as usize;
-        let (start, end) = (own(rows.start), own(rows.end));
-        let mut domain = self.domain.clone();
-        if let Some(length) = domain.first_mut() {
-            *length = end - start;
-        }
-        let offset = self.view().offset + start as isize * self.view().row_stride();
-        (View { offset, ..self.view().clone() }, domain)
-    }
-
-    /// The shards whose rows of the walk touch a range of bytes, or a range that holds them.
-    fn shards_touching(&self, bytes: &Range<usize>, cut: &RowCut) -> Range<usize> {
-        let (low, high) = (bytes.start as isize, bytes.end as isize);
-        let stride = self.view().row_stride();
-        let ceil = |value: isize, by: isize| -(-value).div_euclid(by);
-        let (first, last) = match stride {
-            0 => (0, self.length() as isize),
-            1.. => ((low - self.row.end).div_euclid(stride) + 1, ceil(high - self.row.start, stride)),
-            _ => ((self.row.start - high).div_euclid(-stride) + 1, ceil(self.row.end - low, -stride)),
-        };
-        let first = first.clamp(0, self.length() as isize) + self.shift;
-        let last = last.clamp(0, self.length() as isize) + self.shift;
-        if first >= last { 0..0 } else { cut.shard_of(first as usize)..cut.shard_of(last as usize - 1) + 1 }
-    }
-}
-
-/// Whether the walk is the output of a total: one element that every shard works out.
-fn is_total<T>(member: &Member<T>, operand: &Operand) -> bool {
-    member.launch.work == Work::Total && operand.privilege.writes()
+/// Whether the walk is the output of a fold over the group's rows: a total, which every shard works out, or a sum over the rows.
+fn folds_rows<T>(member: &Member<T>, operand: &Operand) -> bool {
+    operand.privilege.writes()
+        && (member.launch.work == Work::Total || (member.launch.folds_rows() && operand.view.row_stride() == 0))
 }
 
 /// Where a field should live after a group has written a walk of it, and whether it must; None where it may live anywhere. Only
@@ -164,7 +93,7 @@ pub(crate) fn begin<T>(
     for member in &group.members {
         for (operand, place) in member.launch.operands.iter().zip(&member.places) {
             let walk = Walk::new(member, operand);
-            if operand.privilege.writes() && !is_total(member, operand) {
+            if operand.privilege.writes() && !folds_rows(member, operand) {
                 written.push(Walk::new(member, operand));
             }
             if operand.privilege != Privilege::Write && matches!(place, Place::Buffer(_)) {
@@ -201,7 +130,8 @@ fn decide<T>(
     least: usize,
     shards: usize,
 ) -> Option<Decision> {
-    if group.split != Split::Rows || group.rows < 2 {
+    let cuttable = group.split == Split::Rows || (group.serial && chain::is_possible(group));
+    if !cuttable || group.rows < 2 {
         return None;
     }
     let apart = |walk: &&Walk<'_>| {
@@ -352,7 +282,7 @@ pub(crate) fn end<T>(
     let mut written: Vec<Walk<'_>> = Vec::new();
     for member in &group.members {
         for (operand, place) in member.launch.operands.iter().zip(&member.places) {
-            if operand.privilege.writes() && matches!(place, Place::Buffer(_)) && !is_total(member, operand) {
+            if operand.privilege.writes() && matches!(place, Place::Buffer(_)) && !folds_rows(member, operand) {
                 written.push(Walk::new(member, operand));
             }
         }
@@ -396,12 +326,6 @@ pub(crate) fn end<T>(
         gather(&field, &range, transport, traffic)?;
     }
     Ok(())
-}
-
-impl Walk<'_> {
-    fn fetched(&self, cut: &RowCut) -> Fetched {
-        Fetched { cut: *cut, shift: self.shift, view: self.view().clone(), domain: self.domain.clone() }
-    }
 }
 
 /// Gives every shard the newest values of a range of a field's bytes.

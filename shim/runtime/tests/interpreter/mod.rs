@@ -57,7 +57,7 @@ pub(crate) fn each(domain: &[usize], visit: &mut dyn FnMut(&[usize])) {
 
 impl Kind {
     /// Runs row `row` of the domain; adds the values that a total folds.
-    fn row(&self, row: usize, total: &mut Vec<u64>, start: &dyn Fn(usize) -> usize) {
+    fn row(&self, row: usize, inner: Option<&Range<usize>>, total: &mut Vec<u64>, start: &dyn Fn(usize) -> usize) {
         let mut domain = self.domain.clone();
         if let Some(first) = domain.first_mut() {
             *first = 1;
@@ -67,6 +67,9 @@ impl Kind {
             if let Some(first) = index.first_mut() {
                 *first = row;
             }
+            if inner.is_some_and(|inner| !inner.contains(&index[1])) {
+                return;
+            }
             let at = |operand: usize| element(start(operand), &self.operands[operand].1, &index);
             // SAFETY: views lie inside their fields, and the planner promises that tiles do not race.
             unsafe {
@@ -75,7 +78,9 @@ impl Kind {
                 match self.work {
                     Work::Map if !self.step.adds => at(0).write(value),
                     Work::Total => total.push(value),
-                    Work::Map | Work::Fold { .. } | Work::Accumulate | Work::Whole => {
+                    Work::Accumulate if row == 0 => at(0).write(value),
+                    Work::Accumulate => at(0).write(at(0).read().wrapping_mul(31).wrapping_add(value)),
+                    Work::Map | Work::Fold { .. } | Work::Rows | Work::Whole => {
                         at(0).write(at(0).read().wrapping_add(value));
                     }
                 }
@@ -109,9 +114,9 @@ impl Backend for Interpreter {
 
     fn run(&self, kept: &Kept, addresses: &[usize], cut: &Cut) -> Vec<Vec<u64>> {
         let mut totals = vec![Vec::new(); kept.members.len()];
-        let rows = match cut {
-            Cut::Rows(rows) => rows.clone(),
-            Cut::Inner(_) => 0..kept.rows,
+        let (rows, inner) = match cut {
+            Cut::Rows(rows) => (rows.clone(), None),
+            Cut::Inner(rows, inner) => (rows.clone(), Some(inner)),
         };
         // A temporary's slots hold one row at a time, filled with rubbish before each.
         for row in rows {
@@ -122,7 +127,7 @@ impl Backend for Interpreter {
                 for (number, kind) in kept.members.iter().enumerate().filter(|(_, kind)| kind.pass == pass) {
                     let length = kind.domain.first().copied().unwrap_or(1);
                     let Some(own) = row.checked_sub(kind.shift).filter(|own| *own < length) else { continue };
-                    kind.row(own, &mut totals[number], &|operand| match kind.operands[operand].0 {
+                    kind.row(own, inner, &mut totals[number], &|operand| match kind.operands[operand].0 {
                         Place::Buffer(index) => addresses[index],
                         Place::Temporary(index) => {
                             let view = &kind.operands[operand].1;
@@ -179,6 +184,10 @@ impl Backend for Interpreter {
     fn take_events(&self, _: Sequence, _: &mut [u8]) {}
 
     fn give_events(&self, _: Sequence, _: &[u8]) {}
+
+    fn rows(&self, _: &Launch<Step>, _: &[usize], _: &Range<usize>) {}
+
+    fn add_parts(&self, _: &Launch<Step>, _: &[u8], _: usize, _: usize) {}
 
     fn whole(&self, _: &Launch<Step>, _: &[usize], _: &dyn Parallel) {}
 }
