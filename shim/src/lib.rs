@@ -21,6 +21,7 @@ mod index;
 mod intercept;
 mod kept;
 mod lower;
+mod matrix;
 mod memory;
 mod methods;
 mod module;

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "binds block programs to addresses")]
 
 use std::cell::RefCell;
-use std::ffi::c_char;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,12 +14,13 @@ use legate_kernels::loops;
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Launch, Operand, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::task::{Origin, Product, Sink, Source, Task};
+use crate::matrix;
+use crate::task::{Origin, Sink, Source, Task};
 
 /// A floating-point event of a launch.
 #[derive(Clone)]
@@ -180,7 +180,7 @@ impl Backend for Kernels {
 
     fn rows(&self, launch: &Launch<Task>, addresses: &[usize], rows: &Range<usize>) {
         let Task::Product(product) = &launch.task else { return };
-        let flags = execute::watched(|| multiply(product, &launch.operands, addresses, rows));
+        let flags = execute::watched(|| matrix::multiply(product, &launch.operands, addresses, rows));
         match &self.unshared {
             _ if flags == 0 => {}
             Some(unshared) => unshared.lock().push(Event { sequence: launch.sequence, flags }),
@@ -189,15 +189,8 @@ impl Backend for Kernels {
     }
 
     fn add_parts(&self, launch: &Launch<Task>, parts: &[u8], bytes: usize, address: usize) {
-        let Task::Product(product) = &launch.task else { return };
-        let item = product.item_bytes as isize;
-        // SAFETY: the output's elements are `bytes` bytes inside its field.
-        unsafe { crate::numpy_api::copy_bytes(parts.as_ptr() as usize, address, bytes) };
-        for part in parts[bytes..].chunks(bytes) {
-            let data = [address as *mut c_char, part.as_ptr().cast_mut().cast(), address as *mut c_char];
-            // SAFETY: the sum and the part have `bytes` bytes of elements of the loop's type; `parts` comes from an allocation
-            // that is aligned for numbers as the system's allocator aligns, and parts are whole numbers of elements.
-            unsafe { call(&product.adder, &data, &[bytes as isize / item], &[item, item, item]) };
+        if let Task::Product(product) = &launch.task {
+            matrix::add_parts(product, parts, bytes, address);
         }
     }
 
@@ -206,45 +199,6 @@ impl Backend for Kernels {
             task(addresses, workers);
         }
     }
-}
-
-/// Calls a loop.
-///
-/// # Safety
-/// The operands must be those that the loop takes.
-unsafe fn call(kernel: &Loop, data: &[*mut c_char], lengths: &[isize], strides: &[isize]) {
-    // SAFETY: the caller's, and `Loop`'s invariant.
-    let code =
-        unsafe { (kernel.function)(kernel.context, data.as_ptr(), lengths.as_ptr(), strides.as_ptr(), kernel.auxdata) };
-    assert!(code == 0, "inner loop {} failed with code {code}", kernel.name);
-}
-
-/// Runs rows of a matrix product.
-fn multiply(product: &Product, operands: &[Operand], addresses: &[usize], rows: &Range<usize>) {
-    let starts: SmallVec<[usize; 3]> = operands
-        .iter()
-        .zip(addresses)
-        .map(|(operand, address)| address.wrapping_add_signed(operand.view.offset))
-        .collect();
-    let [height, depth, width] = product.lengths.map(|length| length as isize);
-    let [left_row, left_sum, right_sum, right_column, out_row, out_column] = product.strides;
-    let first = rows.start as isize;
-    let by_sum = operands[0].view.row_stride() == 0;
-    let (left, right, out) = match by_sum {
-        true => (
-            starts[1].wrapping_add_signed(first * left_sum),
-            starts[2].wrapping_add_signed(first * right_sum),
-            starts[0],
-        ),
-        false => {
-            (starts[1].wrapping_add_signed(first * left_row), starts[2], starts[0].wrapping_add_signed(first * out_row))
-        }
-    };
-    let (height, depth) = if by_sum { (height, rows.len() as isize) } else { (rows.len() as isize, depth) };
-    let data = [left as *mut c_char, right as *mut c_char, out as *mut c_char];
-    let strides = [0, 0, 0, left_row, left_sum, right_sum, right_column, out_row, out_column];
-    // SAFETY: the views lie inside their fields; the rows' parts of them are what NumPy's loop for matrices is given.
-    unsafe { call(&product.kernel, &data, &[1, height, depth, width], &strides) };
 }
 
 /// A program being written.

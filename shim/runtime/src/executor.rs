@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -30,53 +30,7 @@ use crate::pool::{Block, Pool};
 use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
 use crate::transport::{Transport, TransportError};
-
-/// Worker threads that share parts of work with the thread that asks.
-pub(crate) struct Workers {
-    pool: Option<rayon::ThreadPool>,
-    threads: usize,
-    alone: AtomicBool,
-}
-
-impl Workers {
-    fn new(threads: usize) -> Workers {
-        let pool = (threads > 1)
-            .then(|| {
-                let name = |index| format!("legate-worker-{index}");
-                rayon::ThreadPoolBuilder::new().num_threads(threads - 1).thread_name(name).build().ok()
-            })
-            .flatten();
-        Workers { threads: if pool.is_some() { threads } else { 1 }, pool, alone: AtomicBool::new(false) }
-    }
-}
-
-impl Parallel for Workers {
-    fn each(&self, parts: usize, part: &(dyn Fn(usize) + Sync)) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= parts {
-                    break;
-                }
-                part(index);
-            }
-        };
-        match &self.pool {
-            Some(pool) if parts > 1 && !self.alone.load(Ordering::Relaxed) => pool.in_place_scope(|scope| {
-                for _ in 1..self.threads.min(parts) {
-                    scope.spawn(|_| work());
-                }
-                work();
-            }),
-            Some(_) | None => work(),
-        }
-    }
-
-    fn threads(&self) -> usize {
-        if self.alone.load(Ordering::Relaxed) { 1 } else { self.threads }
-    }
-}
+use crate::workers::Workers;
 
 /// Most elements, summed over its launches, of a window that a waiting thread runs itself: well under a tenth of a second.
 const SHORT_ELEMENTS: usize = 1 << 24;

@@ -18,6 +18,7 @@ pub mod transport;
 pub mod view;
 pub mod watch;
 mod window;
+mod workers;
 
 pub use executor::Counters;
 pub use field::{Field, Handle, Instance, Sequence};
