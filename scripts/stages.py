@@ -18,8 +18,15 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
 # What stages of their own run.
-ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "test_programs.py", "test_cases.py")]
+ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "test_programs.py", "test_cases.py")]
+PROGRAMS = ["tests/test_programs.py", "tests/test_cases.py"]
+ARRAYS_4 = [f"tests/numpy/test_{noun}.py" for noun in ("elementwise", "views", "indexing", "creation")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
+# Tests that run inside of several ranks, each of which runs all of pytest; a stage's settings must be there when they start.
+LEGATE = str(Path(sys.executable).with_name("legate"))
+RANKS = [LEGATE, "--ranks-per-node"]
+IN_RANKS = ["-m", *PYTEST[2:], "--stage", "tiny"]
+TINY = {"LEGATE_MIN_CPU_CHUNK": "1", "LEGATE_PROCESSORS": "3"}
 # The MPI plugin builds only where there is an MPI.
 NO_MPI = ["--exclude", "legate-mpi"]
 CRATES = ["-p", "legate-launcher", "-p", "legate-runtime", "-p", "legate-kernels"]
@@ -50,7 +57,12 @@ STAGES = [
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
     Stage("arrays, not fused", [*PYTEST, "tests/numpy", "--stage", "unfused"], "quick", 600),
     Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
-    Stage("programs and cases", [*PYTEST, "tests/test_programs.py", "tests/test_cases.py"], "quick", 900),
+    Stage("programs and cases", [*PYTEST, *PROGRAMS], "quick", 900),
+    Stage("jobs of several ranks", [*PYTEST, "tests/shards"], "quick", 600),
+    Stage("arrays, 2 ranks", [*RANKS, "2", *IN_RANKS, "tests/numpy"], "quick", 900, TINY),
+    Stage("arrays, 4 ranks of MPICH", [*RANKS, "4", "--mpi", "mpich", *IN_RANKS, *ARRAYS_4], "all", 900, TINY),
+    Stage("programs and cases, 2 ranks", [*PYTEST, *PROGRAMS, "--ranks", "2", "-k", "tiny or plain"], "all", 900),
+    Stage("programs, 4 ranks", [*PYTEST, PROGRAMS[0], "--ranks", "4", "-k", "tiny"], "all", 900),
     Stage("second Python and NumPy", ["scripts/second-python"], "all", 600),
     Stage("random programs, tiny tiles", [*RANDOM, "--stage", "tiny", "--count", "4000"], "all", 600),
     Stage("random programs, not fused", [*RANDOM, "--stage", "unfused", "--count", "2000", "--seed", "100001"], "all", 600),

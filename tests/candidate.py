@@ -46,10 +46,11 @@ def python() -> list[str]:
 
 
 def command() -> list[str]:
-    """The command under test, without options."""
+    """The command under test, without options but the number of ranks where the test run asks for several."""
+    ranks = ["--ranks-per-node", os.environ["LEGATE_TEST_RANKS"]] if os.environ.get("LEGATE_TEST_RANKS") else []
     if named := os.environ.get("LEGATE_TEST_COMMAND"):
-        return shlex.split(named)
-    return [str(TOP / ".venv" / "bin" / "legate")]
+        return [*shlex.split(named), *ranks]
+    return [str(TOP / ".venv" / "bin" / "legate"), *ranks]
 
 
 def environment(extra: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use legate_runtime::digest::Digest;
-use legate_runtime::transport::{Alone, Plugin, Stop, Transport, TransportError, collective};
+use legate_runtime::transport::{Alone, Chaos, Planning, Plugin, Stop, Transport, TransportError, collective};
 use legate_runtime::watch::{Charge, How, Watch};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,12 +25,16 @@ use crate::place;
 
 /// How long a wait for the other shards' ends goes on without a look at signals.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// The longest delay of a message under chaos.
+const LONGEST_DELAY: Duration = Duration::from_millis(20);
 /// How long MPI may take to end, after all programs have.
 const LEAVE: Duration = Duration::from_secs(5);
 
 /// What connects this process with the other shards.
 struct Connection {
     plugin: Arc<Plugin>,
+    /// The plugin, or chaos around it.
+    transport: Arc<dyn Transport>,
     digest: Arc<Digest>,
     watch: Watch,
     /// The line to whoever started the job.
@@ -38,6 +42,8 @@ struct Connection {
 }
 
 static CONNECTION: OnceLock<Connection> = OnceLock::new();
+/// The shard that this process plays, without any others.
+static PLAYED: OnceLock<Arc<Planning>> = OnceLock::new();
 /// Whether this process is a fork's child: a program of its own, with one shard.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -67,9 +73,10 @@ fn connection() -> Option<&'static Connection> {
 
 /// The transport to the other shards; [`Alone`] where there are none.
 pub(crate) fn transport() -> Arc<dyn Transport> {
-    match connection() {
-        Some(connection) => connection.plugin.clone(),
-        None => Arc::new(Alone),
+    match (connection(), PLAYED.get()) {
+        (Some(connection), _) => connection.transport.clone(),
+        (None, Some(played)) => played.clone(),
+        (None, None) => Arc::new(Alone),
     }
 }
 
@@ -80,9 +87,10 @@ pub(crate) fn digest() -> Option<Arc<Digest>> {
 
 /// Joins the job that this process is a rank of: opens an MPI plugin, checks that MPI sees as many ranks as whoever started them,
 /// and starts the watch. Texts for the user go to stream `errors`, a goodbye to stream `line`; waits longer than `patience` seconds
-/// are reported. Raises ValueError with a text for the user where that does not work.
+/// are reported; with `chaos`, a seed, messages are delayed by chance. Raises ValueError with a text for the user where that does not work.
 #[pyfunction]
-#[pyo3(signature = (plugin, shard, shards, errors, line, patience))]
+#[pyo3(signature = (plugin, shard, shards, errors, line, patience, chaos))]
+#[expect(clippy::too_many_arguments, reason = "what a rank is told")]
 fn connect(
     py: Python<'_>,
     plugin: PathBuf,
@@ -91,6 +99,7 @@ fn connect(
     errors: c_int,
     line: Option<c_int>,
     patience: u64,
+    chaos: Option<u64>,
 ) -> PyResult<()> {
     let stop = Arc::new(Stop::default());
     let refused = |why: TransportError| match why {
@@ -110,8 +119,13 @@ fn connect(
     let (waits, digest_too) = (plugin.waits().clone(), digest.clone());
     let charge = Charge { stop, waits, digest: digest_too, host, patience: Duration::from_secs(patience) };
     let watch = py.detach(|| Watch::start(&plugin, charge)).map_err(refused)?;
+    let plugin = Arc::new(plugin);
+    let transport: Arc<dyn Transport> = match chaos {
+        Some(seed) => Arc::new(Chaos::new(plugin.clone(), seed, LONGEST_DELAY)),
+        None => plugin.clone(),
+    };
     CONNECTION
-        .set(Connection { plugin: Arc::new(plugin), digest, watch, line })
+        .set(Connection { plugin, transport, digest, watch, line })
         .map_err(|_| PyRuntimeError::new_err("the shards are connected already"))
 }
 
@@ -138,6 +152,20 @@ fn finish(py: Python<'_>, how: &str, text: &str) -> PyResult<()> {
     py.detach(|| connection.watch.close());
     ending::say_goodbye(connection.line, how == How::Interrupted);
     Ok(())
+}
+
+/// Plays shard `shard` of `shards` in this process alone, from before its first array on: for counting what it would send.
+#[pyfunction]
+fn play(shard: usize, shards: usize) -> PyResult<()> {
+    let played = Arc::new(Planning::new(shard, shards));
+    PLAYED.set(played).map_err(|_| PyRuntimeError::new_err("this process plays a shard already"))
+}
+
+/// What a played shard has exchanged so far: exchanges, messages sent, bytes in them. None where none is played.
+#[pyfunction]
+fn played() -> Option<(u64, u64, u64)> {
+    let played = PLAYED.get()?.played();
+    Some((played.exchanges, played.messages, played.bytes))
 }
 
 /// Says that an exception ends this shard's program (`how`: "raised" or "interrupted"), which still finishes what it has begun.
@@ -238,6 +266,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(connect, module)?,
         wrap_pyfunction!(finish, module)?,
         wrap_pyfunction!(raised, module)?,
+        wrap_pyfunction!(play, module)?,
+        wrap_pyfunction!(played, module)?,
         wrap_pyfunction!(shards_forked, module)?,
         wrap_pyfunction!(shard, module)?,
         wrap_pyfunction!(shards, module)?,

@@ -7,13 +7,17 @@
 //! process does.
 
 mod backoff;
+mod chaos;
 pub mod collective;
+mod planning;
 mod plugin;
 mod stop;
 pub mod table;
 mod threads;
 mod waits;
 
+pub use chaos::Chaos;
+pub use planning::{Planning, Played};
 pub use plugin::Plugin;
 pub use stop::Stop;
 pub use threads::Threads;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use legate_runtime::transport::{Channel, Receive, Send, Stop, Threads, Transport, TransportError, collective};
+use legate_runtime::transport::{
+    Channel, Chaos, Planning, Played, Receive, Send, Stop, Threads, Transport, TransportError, collective,
+};
 
 /// Runs a function as every shard of a job, and gives what each returned.
 fn play<R: std::marker::Send>(shards: usize, part: impl Fn(&Threads) -> R + Sync) -> Vec<R> {
@@ -69,4 +72,40 @@ fn a_length_that_was_not_sent_is_an_error() {
         shard.exchange(Channel::Data, &[Send { to, bytes: &[1; 3] }], &mut [Receive { from: to, bytes: &mut room }])
     });
     assert_eq!(got[0], Err(TransportError::Failed("shard 1 sent 3 bytes, 2 were expected".to_owned())));
+}
+
+#[test]
+fn chaos_changes_timing_and_nothing_else() {
+    for seed in 0..20 {
+        let got = play(5, |shard| {
+            let chaos = Chaos::new(Arc::new(shard.clone()), seed, Duration::from_millis(2));
+            let own = chaos.shard() as u8;
+            let mut sum = vec![0u32; 5];
+            for round in 0..10u8 {
+                let sent = [[own, round, 0], [own, round, 1]];
+                let sends: Vec<_> = (0..5).flat_map(|to| sent.iter().map(move |bytes| Send { to, bytes })).collect();
+                let mut rooms = vec![[0u8; 3]; 10];
+                let mut receives: Vec<_> =
+                    rooms.iter_mut().enumerate().map(|(row, bytes)| Receive { from: row / 2, bytes }).collect();
+                chaos.exchange(Channel::Data, &sends, &mut receives).expect("exchanged");
+                for (row, room) in rooms.iter().enumerate() {
+                    assert_eq!(*room, [row as u8 / 2, round, row as u8 % 2], "seed {seed}");
+                    sum[row / 2] += u32::from(room[1]);
+                }
+            }
+            sum
+        });
+        assert_eq!(got, vec![vec![90; 5]; 5]);
+    }
+}
+
+#[test]
+fn a_played_shard_counts_what_it_sends() {
+    let planning = Planning::new(17, 65_536);
+    let mut room = [1u8; 4];
+    let sends = [Send { to: 16, bytes: &[1; 8] }, Send { to: 18, bytes: &[2; 3] }, Send { to: 19, bytes: &[] }];
+    planning.exchange(Channel::Data, &sends, &mut [Receive { from: 16, bytes: &mut room }]).expect("played");
+    planning.exchange(Channel::Data, &[], &mut []).expect("played");
+    assert_eq!((planning.shard(), planning.shards(), room), (17, 65_536, [0; 4]));
+    assert_eq!(planning.played(), Played { exchanges: 1, messages: 2, bytes: 11 });
 }
