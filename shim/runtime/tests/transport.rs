@@ -84,7 +84,7 @@ fn chaos_changes_timing_and_nothing_else() {
             for round in 0..10u8 {
                 let sent = [[own, round, 0], [own, round, 1]];
                 let sends: Vec<_> = (0..5).flat_map(|to| sent.iter().map(move |bytes| Send { to, bytes })).collect();
-                let mut rooms = vec![[0u8; 3]; 10];
+                let mut rooms = [[0u8; 3]; 10];
                 let mut receives: Vec<_> =
                     rooms.iter_mut().enumerate().map(|(row, bytes)| Receive { from: row / 2, bytes }).collect();
                 chaos.exchange(Channel::Data, &sends, &mut receives).expect("exchanged");
