@@ -101,6 +101,23 @@ os.remove("z.zip")
 os.remove("both.npz")
 os.remove("packed.npz")
 """,
+    "operands": """
+import os, subprocess, time
+import numpy as np
+x = np.arange(300_000, dtype="u1")
+number = os.open("raw.bin", os.O_CREAT | os.O_WRONLY)
+print(os.write(number, x), os.write(number, x[::2].copy()))
+with open("other.bin", "wb", buffering=0) as file:
+    print(file.write(x + 1))
+with open("third.bin", "wb") as file:
+    print(file.write(x * 2), file.write((x * 3)[5:9]))
+os.truncate("raw.bin", (x[:100] * 1).sum())
+print(os.path.getsize("raw.bin"), len(open("other.bin", "rb").read()))
+print(subprocess.run(["wc", "-c"], input=x.tobytes(), capture_output=True).stdout)
+print(subprocess.run(["echo", str(x.sum())], capture_output=True, text=True).stdout)
+time.sleep(x.max() / 10000)
+print(time.localtime((x * 0).sum()).tm_year, time.gmtime(x.max()).tm_sec)
+""",
     "large": """
 import os
 import numpy as np
