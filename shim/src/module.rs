@@ -274,7 +274,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;
-    crate::garbage::register(module)?;
+    crate::rounds::register(module)?;
     crate::future::exact::register(module)?;
     crate::intercept::register(module)
 }

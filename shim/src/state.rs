@@ -187,7 +187,7 @@ impl Shim {
 
     /// Does what issuing a launch obliges to.
     pub(crate) fn settle(&self, py: Python<'_>, issued: Issued, at_once: bool) -> PyResult<()> {
-        crate::garbage::launched(py)?;
+        crate::rounds::launched(py, issued.sequence)?;
         if issued.pinned || at_once {
             return self.wait(py, issued.sequence);
         }

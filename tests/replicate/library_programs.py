@@ -257,7 +257,24 @@ try:
     time.sleep(5)
 except TimeoutError as error:
     print(error)
-signal.signal(signal.SIGTERM, lambda number, frame: print("terminated", number))
+print(signal.signal(signal.SIGTERM, lambda number, frame: print("terminated", number, frame.f_code.co_name)))
 os.kill(os.getpid(), signal.SIGTERM)
+print(callable(signal.getsignal(signal.SIGTERM)), signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+signal.raise_signal(signal.SIGTERM)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted again")
+def handler(number, frame):
+    with open("handled.txt", "a") as file:
+        file.write(f"{number}\\n")
+signal.signal(signal.SIGUSR1, handler)
+os.kill(os.getpid(), signal.SIGUSR1)
+print(open("handled.txt").read(), signal.signal(signal.SIGUSR1, signal.SIG_IGN) is handler, signal.getsignal(signal.SIGUSR1))
+os.kill(os.getpid(), signal.SIGUSR1)
 """,
 }
