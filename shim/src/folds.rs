@@ -12,6 +12,7 @@ use crate::array::DeferredArray;
 use crate::methods::{on_host, with_self};
 use crate::operators::Outcome;
 use crate::ops::reduce;
+use crate::resident;
 use crate::state::{Shim, started};
 
 /// Reductions with NumPy's signature `(axis, dtype, out, keepdims, initial, where)`.
@@ -60,6 +61,9 @@ fn fold<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
+    if let Some(done) = resident::method(array, name, args, kwargs)? {
+        return Ok(done);
+    }
     let outcome = match request(shim, name, args, kwargs)? {
         Some(request) => reduce::reduce(py, shim, &shim.host(py, ufunc)?, array, &request)?,
         None => Outcome::Host { small: false },
@@ -119,6 +123,9 @@ fn arg_extreme<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
+    if let Some(done) = resident::method(array, name, args, kwargs)? {
+        return Ok(done);
+    }
     let mut axis = args.get_item(0).ok();
     let mut keepdims = false;
     let mut plain = args.len() <= 1;

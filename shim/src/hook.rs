@@ -87,7 +87,7 @@ unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, 
                 if numpy_api::is_exact_array(Bound::ref_from_ptr(py, argument)) {
                     most = most.saturating_mul(numpy_api::geometry(Bound::ref_from_ptr(py, argument)).size());
                 } else {
-                    any_deferred |= slots::is_deferred(*argument);
+                    any_deferred |= slots::is_deferred(*argument) || slots::is_future(*argument);
                 }
             }
             if (any_deferred || most >= state::min_chunk())

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::array::DeferredArray;
 use crate::future::future;
@@ -310,4 +311,38 @@ unsafe fn stand_in(result: Object, operand: Object) -> Object {
         ffi::Py_DecRef(result);
         operand
     }
+}
+
+/// A method of a small array that was waited for, with nothing but plain numbers as arguments, that gives a new object: NumPy's own
+/// on the memory; `None` when there is more to it.
+pub(crate) fn method<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = array.py();
+    let plain = |value: &Bound<'py, PyAny>| {
+        // SAFETY: a live object.
+        value.is_none() || value.is_exact_instance_of::<PyBool>() || unsafe { slots::is_number(value.as_ptr()) }
+    };
+    let Some(alias) = alias_of(py, array.get()) else { return Ok(None) };
+    let fits = numpy_api::geometry(&alias).size() < small()
+        && args.iter().all(|value| plain(&value))
+        && kwargs.is_none_or(|kwargs| kwargs.iter().all(|(_, value)| plain(&value)));
+    if fits { alias.call_method(name, args, kwargs).map(Some) } else { Ok(None) }
+}
+
+/// The memory of two small flat arrays that were waited for, of which one is deferred; `None` for anything else.
+pub(crate) fn flat_pair<'py>(
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let py = left.py();
+    let flat = |object: &Bound<'py, PyAny>| {
+        // SAFETY: a live object, of whose host form a reference is taken before anybody's code runs.
+        let form = unsafe { Bound::from_borrowed_ptr(py, operand(py, object.as_ptr())?.object) };
+        (numpy_api::is_exact_array(&form) && numpy_api::geometry(&form).shape.len() == 1).then_some(form)
+    };
+    Some((flat(left)?, flat(right)?))
 }

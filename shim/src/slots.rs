@@ -32,6 +32,24 @@ pub(crate) unsafe fn is_deferred(object: Object) -> bool {
     unsafe { ffi::Py_TYPE(object) == CLASS.load(Ordering::Relaxed) }
 }
 
+/// The metaclass of the classes of futures, once there is one.
+static FUTURE_KIND: AtomicPtr<ffi::PyObject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Notes the metaclass of the classes of futures.
+pub(crate) fn note_future_kind(kind: &Bound<'_, PyAny>) {
+    FUTURE_KIND.store(kind.as_ptr(), Ordering::Relaxed);
+}
+
+/// Whether an object is a future.
+///
+/// # Safety
+/// A live object.
+#[inline]
+pub(crate) unsafe fn is_future(object: Object) -> bool {
+    // SAFETY: the caller's promise; a class is an object.
+    unsafe { ffi::Py_TYPE(ffi::Py_TYPE(object).cast()).cast() == FUTURE_KIND.load(Ordering::Relaxed) }
+}
+
 /// An object that is a deferred array.
 ///
 /// # Safety

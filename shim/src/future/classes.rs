@@ -23,7 +23,9 @@ static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Sets the metaclass of the classes to be made: a subclass of `type` without storage of its own.
 pub(crate) fn set_kind(kind: &Bound<'_, PyAny>) {
-    drop(KIND.set(kind.py(), kind.clone().unbind()));
+    if KIND.set(kind.py(), kind.clone().unbind()).is_ok() {
+        crate::slots::note_future_kind(kind);
+    }
 }
 
 /// A future as an object of the class of its dtype.

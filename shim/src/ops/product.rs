@@ -19,6 +19,7 @@ use crate::host;
 use crate::numpy_api;
 use crate::ops::create;
 use crate::report::How;
+use crate::resident;
 use crate::state::{Shim, array_functions, shim};
 use crate::storage::Storage;
 use crate::task::{Product, Task};
@@ -38,6 +39,12 @@ fn dot<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> 
     let py = args.py();
     let shim = shim(py)?;
     let function = shim.host(py, "dot")?;
+    if args.len() == 2
+        && kwargs.is_none_or(|kwargs| kwargs.is_empty())
+        && let Some(pair) = resident::flat_pair(&args.get_item(0)?, &args.get_item(1)?)
+    {
+        return function.call1(pair);
+    }
     if args.len() == 2
         && kwargs.is_none_or(|kwargs| kwargs.is_empty())
         && let Some(product) = matrices(shim, &function, &args.get_item(0)?, &args.get_item(1)?)?
