@@ -262,6 +262,12 @@ with sqlite3.connect("data.db") as connection:
         print(error)
     connection.execute("create table u (k integer)")
 connection.close()
+try:
+    sqlite3.connect("missing/data.db")
+except sqlite3.OperationalError as error:
+    print(error)
+connection = sqlite3.connect(":memory:")
+print(connection.execute("select 1").fetchone())
 """,
     "hdf5": """
 import h5py, os
@@ -275,6 +281,10 @@ with h5py.File("data.h5", "a") as file:
     file["x"][0] = 5
     file["y"] = 1
 print(h5py.File("data.h5", "r")["x"][0], os.path.exists("data.h5"))
+try:
+    h5py.File("missing.h5", "r")
+except OSError as error:
+    print(error)
 os.remove("data.h5")
 """,
     "tables": """

@@ -15,7 +15,7 @@ ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 def run(script, ranks, here, output, stdin=INPUT):
     words = [*candidate.command(), "--ranks-per-node", str(ranks), "--rank-output", str(output), script]
-    return candidate.run(words, cwd=here, stdin=stdin, env=ROOT, limit_s=45)
+    return candidate.run(words, cwd=here, stdin=stdin, env=ROOT, limit_s=90)
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
