@@ -13,20 +13,39 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::array::DeferredArray;
 use crate::frames;
 use crate::host;
+use crate::numpy_api;
 use crate::state::started;
+use crate::storage;
 
 /// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
 pub(crate) const BUFFER_READERS: [&str; 8] =
     ["memoryview", "bytes", "bytearray", "from_bytes", "Binary", "PickleBuffer", "from_buffer", "from_buffer_copy"];
 
+/// The host array that a text is made of: of a long array that lives on several shards, only what is printed is fetched.
+fn shown<'py>(array: &Bound<'py, DeferredArray>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let shim = started(py);
+    if shim.shards > 1 {
+        let options = shim.host(py, "get_printoptions")?.call0()?;
+        let edges: isize = options.get_item("edgeitems")?.extract()?;
+        let phantom = array.get().phantom(py);
+        // Each axis doubles the number of corners.
+        let axes = numpy_api::geometry(&phantom).shape.len();
+        if array.get().count(py) > options.get_item("threshold")?.extract()? && (1..=3).contains(&axes) && edges > 0 {
+            return storage::edges_alias(py, shim, &phantom, &array.get().storage(py), edges);
+        }
+    }
+    array.get().alias(py, shim)
+}
+
 #[pymethods]
 impl DeferredArray {
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.repr()
+        shown(slf)?.repr()
     }
 
     fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.str()
+        shown(slf)?.str()
     }
 
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {

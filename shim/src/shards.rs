@@ -66,6 +66,11 @@ pub(crate) fn check_thread() -> PyResult<()> {
     ))
 }
 
+/// Whether this is a forked child of a shard.
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// The connection, unless there is none or it is the parent's.
 fn connection() -> Option<&'static Connection> {
     CONNECTION.get().filter(|_| !FORKED.load(Ordering::Relaxed))

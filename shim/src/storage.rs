@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use legate_runtime::view::View;
 use legate_runtime::{Field, Handle, Operand, Parallel, Privilege, Work};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
 use smallvec::smallvec;
 
 use crate::array::{DeferredArray, PHANTOM, PHANTOM_BYTES};
@@ -130,29 +132,65 @@ const SMALL_READS: u32 = 8;
 /// Largest field that such reads make every shard hold.
 const KEPT_BYTES: usize = 1 << 30;
 
-/// Waits for all that was issued on a field, and has this shard hold the newest values of a range of its bytes.
+/// Waits for all that was issued on a field, and has this shard hold the newest values of a range of its bytes. All of the field
+/// comes when there were many reads of parts since it was written.
 pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
-    // Other threads may issue more while this one waits.
+    // Only what is done is the same on every shard.
+    await_field(py, shim, field)?;
+    let keeps = !shim.is_here(field, bytes) && field.count_read() > SMALL_READS && field.bytes() <= KEPT_BYTES;
+    let wanted = if keeps { 0..field.bytes() } else { bytes.clone() };
+    bring_part(py, shim, field, &wanted)
+}
+
+/// Waits for all that was issued on a field; other threads may issue more meanwhile.
+fn await_field(py: Python<'_>, shim: &Shim, field: &Arc<Field>) -> PyResult<()> {
     loop {
         let touched = field.last_touch();
         shim.wait(py, touched)?;
-        if field.last_touch() != touched {
-            continue;
+        if field.last_touch() == touched {
+            return Ok(());
         }
+    }
+}
+
+/// As [`bring`], and never more than the range.
+fn bring_part(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
+    loop {
+        await_field(py, shim, field)?;
         if shim.is_here(field, bytes) {
             return Ok(());
         }
-        let wanted = if field.count_read() > SMALL_READS && field.bytes() <= KEPT_BYTES {
-            0..field.bytes()
-        } else {
-            bytes.clone()
-        };
-        let view = View { offset: wanted.start as isize, strides: smallvec![1], item_bytes: 1 };
+        if crate::shards::is_forked() {
+            return Err(PyRuntimeError::new_err(
+                "an array that is spread over several shards is not whole in a forked process: look at it before the fork",
+            ));
+        }
+        let view = View { offset: bytes.start as isize, strides: smallvec![1], item_bytes: 1 };
         let operands = smallvec![Operand { field: field.clone(), view, privilege: Privilege::Read }];
         let nothing = Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()));
         crate::shards::check_thread()?;
-        shim.runtime.launch("gather".into(), Work::Whole, smallvec![wanted.len()], operands, nothing);
+        shim.runtime.launch("gather".into(), Work::Whole, smallvec![bytes.len()], operands, nothing);
     }
+}
+
+/// A host array of which texts show no more than the first and last `edges` elements of each axis: only they are up to date.
+pub(crate) fn edges_alias<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    phantom: &Bound<'py, PyAny>,
+    storage: &Py<Storage>,
+    edges: isize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lengths: Vec<isize> = numpy_api::geometry(phantom).shape.to_vec();
+    for corner in 0..1usize << lengths.len() {
+        let slices = lengths.iter().enumerate().map(|(axis, length)| {
+            let (start, stop) = if corner >> axis & 1 == 0 { (0, edges) } else { ((length - edges).max(0), *length) };
+            PySlice::new(py, start, stop, 1)
+        });
+        let part = phantom.get_item(PyTuple::new(py, slices)?)?;
+        bring_part(py, shim, storage.get().field(), &numpy_api::bytes_of(&part, PHANTOM)?)?;
+    }
+    over_field(py, phantom, storage, false)
 }
 
 /// A host array over the memory of a phantom's field, all of whose launches are done.
@@ -165,8 +203,18 @@ pub(crate) fn alias<'py>(
     storage: &Py<Storage>,
     pinned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    bring(py, shim, storage.get().field(), &numpy_api::bytes_of(phantom, PHANTOM)?)?;
+    over_field(py, phantom, storage, pinned)
+}
+
+/// A host array over the memory of a phantom's field, as it is.
+fn over_field<'py>(
+    py: Python<'py>,
+    phantom: &Bound<'py, PyAny>,
+    storage: &Py<Storage>,
+    pinned: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let field = storage.get().field();
-    bring(py, shim, field, &numpy_api::bytes_of(phantom, PHANTOM)?)?;
     let owner = if pinned {
         field.pin();
         Bound::new(py, Export { storage: storage.clone_ref(py) })?.into_any()

@@ -142,7 +142,7 @@ impl<B: Backend> Executor<B> {
 
     /// Whether a background thread is wanted; says that one comes.
     pub(crate) fn start_serving(&self) -> bool {
-        !self.workers.alone.load(Ordering::Relaxed) && !self.served.swap(true, Ordering::AcqRel)
+        !self.workers.is_alone() && !self.served.swap(true, Ordering::AcqRel)
     }
 
     /// Body of the background thread, until [`Executor::stop_serving`].
@@ -203,7 +203,7 @@ impl<B: Backend> Executor<B> {
 
     /// In a forked child: there are no threads left but this one, so it does everything itself.
     pub(crate) fn forked(&self) {
-        self.workers.alone.store(true, Ordering::Relaxed);
+        self.workers.leave_alone();
     }
 
     /// Runs the window at the head of the queue. The caller holds the role.
@@ -243,7 +243,7 @@ impl<B: Backend> Executor<B> {
     }
 
     fn is_alone(&self) -> bool {
-        self.transport.shards() == 1 || self.workers.alone.load(Ordering::Relaxed)
+        self.transport.shards() == 1 || self.workers.is_alone()
     }
 
     /// Has every shard see the floating-point events that any shard has seen in launches `first..=last`.
@@ -262,6 +262,9 @@ impl<B: Backend> Executor<B> {
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         self.counters.launches.fetch_add(group.members.len() as u64, Ordering::Relaxed);
         self.counters.unstored.fetch_add(group.temporaries.len() as u64, Ordering::Relaxed);
+        if self.workers.is_alone() && self.transport.shards() > 1 {
+            share::check_whole(&group)?;
+        }
         if group.members[0].launch.work == Work::Whole {
             return self.run_whole(&group.members[0].launch);
         }

@@ -9,7 +9,7 @@ pub(crate) struct Workers {
     pool: Option<rayon::ThreadPool>,
     threads: usize,
     /// Whether this is a forked child, which has no other thread.
-    pub(crate) alone: AtomicBool,
+    alone: AtomicBool,
 }
 
 impl Workers {
@@ -21,6 +21,16 @@ impl Workers {
             })
             .flatten();
         Workers { threads: if pool.is_some() { threads } else { 1 }, pool, alone: AtomicBool::new(false) }
+    }
+
+    /// Whether this is a forked child.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
+    }
+
+    /// From now on this is a forked child.
+    pub(crate) fn leave_alone(&self) {
+        self.alone.store(true, Ordering::Relaxed);
     }
 }
 

@@ -375,3 +375,18 @@ pub(crate) fn gather(
     field.layout().gather(missing);
     Ok(())
 }
+
+/// In a forked child of a shard: refuses a group that reads what lives on other shards.
+pub(crate) fn check_whole<T>(group: &Group<T>) -> Result<(), TransportError> {
+    let operands = group.members.iter().flat_map(|member| member.launch.operands.iter().map(move |o| (member, o)));
+    let mut read = operands.filter(|(_, operand)| operand.privilege != Privilege::Write);
+    let missing = |(member, operand): (&Member<T>, &Operand)| {
+        !operand.field.is_everywhere(&bytes_of(&operand.view.extent(&member.launch.domain)))
+    };
+    match read.any(missing) {
+        false => Ok(()),
+        true => Err(TransportError::Failed(
+            "an array that is spread over several shards is not whole in a forked process".to_owned(),
+        )),
+    }
+}
