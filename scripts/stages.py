@@ -20,7 +20,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cachepr
 # What stages of their own run.
 ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "test_programs.py", "test_cases.py")]
 PROGRAMS = ["tests/test_programs.py", "tests/test_cases.py"]
-ARRAYS_4 = [f"tests/numpy/test_{noun}.py" for noun in ("elementwise", "views", "indexing", "creation")]
+ARRAYS_4 = [f"tests/numpy/test_{noun}.py" for noun in ("views", "indexing", "reductions")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
 # Tests that run inside of several ranks, each of which runs all of pytest; a stage's settings must be there when they start.
 LEGATE = str(Path(sys.executable).with_name("legate"))

@@ -25,12 +25,15 @@ def main():
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--length", type=int, default=14)
     parser.add_argument("--ranks", type=int, default=1, help="shards that each program runs on")
+    parser.add_argument("--chaos", type=int, help="seed with which messages between shards are delayed and put in another order")
     parser.add_argument("--all", action="store_true", help="print every failing program, not one of each kind")
     parser.add_argument("--self", action="store_true", help="NumPy against itself: nothing may differ")
     options = parser.parse_args()
     env = {**STAGES[options.stage], **({"SUITE_SELF": "1"} if options.self else {})}
     if options.ranks > 1:
         env["LEGATE_RANKS_PER_NODE"] = str(options.ranks)
+    if options.chaos is not None:
+        env["LEGATE_CHAOS"] = str(options.chaos)
     began, kinds = time.monotonic(), set()
 
     def report(failure):
