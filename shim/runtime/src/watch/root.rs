@@ -11,6 +11,8 @@ use super::{STOPPED, names};
 
 /// How long after a shard has ended another one may still wait for it: what was sent may be on its way.
 const ON_ITS_WAY: Duration = Duration::from_millis(600);
+/// How long shard 0 has to be interrupted too, and to show it.
+const SHOWN: Duration = Duration::from_secs(2);
 /// How recent the news must be that a shard waits, to say that it is stuck.
 const STUCK: Duration = Duration::from_millis(1500);
 /// How long shards have to say what they do before a report goes without them.
@@ -69,6 +71,8 @@ pub(super) struct Root {
     /// How long a wait must be for the next report.
     patience: Duration,
     all_ended: Option<Instant>,
+    /// When the first shard was interrupted.
+    interrupted: Option<Instant>,
     decisions: Vec<Decision>,
     over: bool,
 }
@@ -77,23 +81,30 @@ impl Root {
     pub(super) fn new(shards: usize, patience: Duration) -> Root {
         let (ended, raised, waiting) = Default::default();
         let decisions = Vec::new();
-        Root { shards, ended, raised, waiting, asked: None, patience, all_ended: None, decisions, over: false }
+        Root {
+            shards,
+            ended,
+            raised,
+            waiting,
+            asked: None,
+            patience,
+            all_ended: None,
+            interrupted: None,
+            decisions,
+            over: false,
+        }
     }
 
     /// Takes a message that was meant for shard 0.
     pub(super) fn hear(&mut self, message: Message) {
         match message {
             Message::Ended { shard, how, count, digest, text } => {
-                if how == How::Interrupted {
-                    self.stop(INTERRUPTED, String::new());
-                }
+                self.hear_interrupt(shard, how);
                 let since = Instant::now();
                 self.ended.insert(shard, Ended { since, how, did: (count, digest), text });
             }
             Message::Raised { shard, how, text } => {
-                if how == How::Interrupted {
-                    self.stop(INTERRUPTED, String::new());
-                }
+                self.hear_interrupt(shard, how);
                 self.raised.insert(shard, Ended { since: Instant::now(), how, did: (0, 0), text });
             }
             Message::Waits { shard, for_ms, on, text } => {
@@ -111,6 +122,16 @@ impl Root {
             | Message::Ask { .. }
             | Message::Stop { .. }
             | Message::Done => {}
+        }
+    }
+
+    /// An interrupt of shard 0, which has shown its traceback, ends the job; another shard's leaves it some time to do so.
+    fn hear_interrupt(&mut self, shard: u64, how: How) {
+        if how == How::Interrupted {
+            if shard == 0 {
+                self.stop(INTERRUPTED, String::new());
+            }
+            self.interrupted.get_or_insert_with(Instant::now);
         }
     }
 
@@ -149,6 +170,9 @@ impl Root {
             }
             self.decisions.push(Decision::Tell(text));
             self.asked = None;
+        }
+        if self.interrupted.is_some_and(|since| since.elapsed() > SHOWN) {
+            self.stop(INTERRUPTED, String::new());
         }
         if self.ended.len() == self.shards {
             self.compare_endings();
