@@ -195,6 +195,11 @@ impl DeferredArray {
         let py = slf.py();
         let order = order_argument(args, kwargs, "C")?;
         let flags = slf.get().describe(py).flags;
+        let order = match order.as_deref() {
+            Some("K" | "A") if flags & flag::C_CONTIGUOUS != 0 => Some("C".to_owned()),
+            Some("K" | "A") if flags & flag::F_CONTIGUOUS != 0 => Some("F".to_owned()),
+            _ => order,
+        };
         let wanted = match order.as_deref() {
             Some("C") => flag::C_CONTIGUOUS,
             Some("F") => flag::F_CONTIGUOUS,

@@ -276,5 +276,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("method_table", state::methods(py))?;
     crate::rounds::register(module)?;
     crate::future::exact::register(module)?;
+    crate::ops::mean::register(module)?;
     crate::intercept::register(module)
 }

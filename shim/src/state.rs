@@ -105,6 +105,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         crate::ops::choose::register(&numpy)?;
         crate::ops::join::register(&numpy)?;
         crate::ops::product::register(&numpy)?;
+        crate::ops::vectors::register(&numpy)?;
         MIN_CHUNK.store(settings.min_chunk, Ordering::Relaxed);
         crate::slots::install(py);
         crate::hook::install(&numpy)?;

@@ -61,6 +61,21 @@ np.multiply(a, F)
 np.multiply(F, a)
 np.where(a > 0, F, a)
 np.where(a > 0, F, G)
+a.mean()
+np.mean(a)
+b.mean()
+a.mean() - np.mean(b)
+i.ravel() @ i.ravel()
+i.ravel().dot(i.ravel())
+np.dot(i.ravel(), j.ravel().astype('i8'))
+np.dot(i.ravel() * 1.0, i.ravel() * 2.0)
+np.inner(i.ravel(), i.ravel() + 1)
+np.vdot(i.ravel() * 0.5, i.ravel() * 2.0)
+(i * 1.0).ravel()[::2] @ (i * 1.0).ravel()[1::2]
+(i.ravel() * 1.0).astype('f4') @ (i.ravel() * 1.0).astype('f4')
+np.linalg.norm(i * 1.0)
+np.linalg.norm(i.ravel() * 1.0)
+a / np.linalg.norm(i * 1.0)
 """)
 
 STATEMENTS = rows(r"""
@@ -113,7 +128,7 @@ result = np.isclose(a, F)
 result = np.linspace(F, G, ROWS * COLUMNS)
 result = np.arange(ROWS * COLUMNS) * F
 result = (a - a.mean()) / a.std()
-result = a / np.linalg.norm(a)
+result = a / np.linalg.norm(i * 1.0)
 result = a.dot(w.T) * F
 result = 0.0\nfor row in a[:5]:\n    result += row.sum()
 result = F\nfor _ in range(5):\n    result = result / 2 + G
@@ -186,6 +201,29 @@ def test_runs_ahead(text):
         assert _core.is_pending(result) or _core.is_deferred(result)
         assert all(_core.is_pending(values[name]) for name in set(FUTURES) & set(text))
     agree(text)
+
+
+CONJUGATE_GRADIENTS = """
+x, r = np.zeros_like(a), a.copy()
+p, total = r.copy(), (r * r).sum()
+for _ in range(3):
+    q = 2.0 * p
+    q[1:] -= 0.5 * p[:-1]
+    q[:-1] -= 0.5 * p[1:]
+    step = total / (p * q).sum()
+    x += step * p
+    r -= step * q
+    before, total = total, (r * r).sum()
+    p = r + (total / before) * p
+result = x, r, total
+"""
+
+
+def test_whole_iterations_run_ahead():
+    ours = agree(CONJUGATE_GRADIENTS)
+    with candidate().errstate(all="ignore"):
+        exec(CONJUGATE_GRADIENTS, ours)
+    assert _core.is_pending(ours["total"]) and _core.is_pending(ours["step"])
 
 
 @pytest.mark.parametrize("text", STATEMENTS)

@@ -48,8 +48,8 @@ WORK = rows(r"""
 a[3] * 2.0
 2.0 * a[3]
 a[3] + a[4]
-a[3] @ a[4]
-a[:, 1] @ a[:, 2]
+round(float(a[3] @ a[4]), 9)
+round(float(a[:, 1] @ a[:, 2]), 9)
 np.float64(2) * a[3]
 np.arange(COLUMNS) - a[3]
 a[3] - np.arange(COLUMNS)
@@ -71,7 +71,7 @@ np.exp(a[3], a[4])
 np.exp(a[3], l)
 np.exp(l, a[3])
 np.multiply.outer(a[3, :3], a[4, :3])
-np.dot(a[3], a[4])
+round(float(np.dot(a[3], a[4])), 9)
 a[3].sum(), a[3].max(), a[3].argmin(), a[3].any(), a[3].mean(), a[3].std(ddof=1), a[3].var(0), a[3].prod(-1)
 a[:4].sum(0), a[:4].mean(axis=1), a[:4].min(1, keepdims=True), a[3].sum(axis=5)
 a[3].sum(), type(a[3].sum()), a[3].sum(dtype='f4'), a[3].sum(keepdims=True), a[3].sum(initial=2)
@@ -79,7 +79,7 @@ a[3].tolist() == list(a[3]), a[3].item(2), a[3].round(1), a[3].cumsum(), a[:4].t
 a[3].max(wrong=1)
 np.dot(a[3], a[3, :-1])
 np.dot(a[3], i[4])
-np.dot(a[3], np.ones(COLUMNS))
+round(float(np.dot(a[3], np.ones(COLUMNS))), 9)
 np.dot(a[3], 2)
 np.dot(a[3:5], a[3])
 a.sum() * np.arange(3.0), np.arange(3.0) * a.sum(), np.sqrt(abs(a.sum())), np.add(a.sum(), 1)

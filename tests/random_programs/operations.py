@@ -33,8 +33,21 @@ def operand(state: State, accept=is_number) -> str:
     return f"{name}[{basic_index(state, state.values[name])}]" if state.chance(0.2) else name
 
 
+def total(state: State) -> str:
+    """The text of a reduction to one element, or of arithmetic with one: nobody has looked at it when it is used."""
+    name = state.array(is_number)
+    if name is None:
+        return scalar(state)
+    forms = [f"{name}.sum()", f"({name} + 0).sum()", f"({name} * 2).sum() / 3", f"-{name}.sum()", f"{name}.sum() * {scalar(state)}",
+             f"({scalar(state)} - {name}.sum())", f"{name}.sum() / ({name} > 0).sum()", f"abs({name}.sum())", f"{name}.mean()",
+             f"np.sqrt({name}.sum())", f"{name}.prod()", f"({name} > 1).sum()", f"{name}.max()", f"{name}.sum() + {name}.sum()"]
+    return state.random.choice(forms)
+
+
 def partner(state: State, array) -> str:
     """The text of an operand that broadcasts with the array, mostly."""
+    if state.chance(0.1):
+        return total(state)
     if state.chance(0.25):
         return scalar(state)
     shape = array.shape

@@ -17,10 +17,10 @@ use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
-use crate::ops::create;
+use crate::ops::{create, vectors};
 use crate::report::How;
 use crate::resident;
-use crate::state::{Shim, array_functions, shim};
+use crate::state::{Shim, array_functions, methods, shim};
 use crate::storage::Storage;
 use crate::task::{Product, Task};
 use crate::ufuncs;
@@ -29,7 +29,8 @@ use crate::values::{Kind, Value};
 /// Enters this file's function for that of the host NumPy.
 pub(crate) fn register(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = numpy.py();
-    array_functions(py).set_item(numpy.getattr("dot")?, wrap_pyfunction!(dot, py)?)
+    array_functions(py).set_item(numpy.getattr("dot")?, wrap_pyfunction!(dot, py)?)?;
+    methods(py).set_item("dot", wrap_pyfunction!(dot, py)?)
 }
 
 /// `numpy.dot`.
@@ -39,17 +40,16 @@ fn dot<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> 
     let py = args.py();
     let shim = shim(py)?;
     let function = shim.host(py, "dot")?;
-    if args.len() == 2
-        && kwargs.is_none_or(|kwargs| kwargs.is_empty())
-        && let Some(pair) = resident::flat_pair(&args.get_item(0)?, &args.get_item(1)?)
-    {
-        return function.call1(pair);
-    }
-    if args.len() == 2
-        && kwargs.is_none_or(|kwargs| kwargs.is_empty())
-        && let Some(product) = matrices(shim, &function, &args.get_item(0)?, &args.get_item(1)?)?
-    {
-        return Ok(product);
+    if let Some((left, right)) = vectors::pair(args, kwargs)? {
+        if let Some(pair) = resident::flat_pair(&left, &right) {
+            return function.call1(pair);
+        }
+        if let Some(product) = vectors::product(shim, &left, &right, None)? {
+            return Ok(product);
+        }
+        if let Some(product) = matrices(shim, &function, &left, &right)? {
+            return Ok(product);
+        }
     }
     host::call(&function, args, kwargs, "dot")
 }

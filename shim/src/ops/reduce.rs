@@ -35,6 +35,8 @@ pub(crate) struct Request<'py> {
     pub(crate) keepdims: bool,
     /// `initial=`.
     pub(crate) initial: Option<Bound<'py, PyAny>>,
+    /// Part of another operation: its name in warnings, or none to warn in.
+    pub(crate) told: Option<Option<&'static str>>,
 }
 
 const HOST: Outcome<'static> = Outcome::Host { small: false };
@@ -270,7 +272,9 @@ pub(crate) fn reduce<'py>(
         };
         Task::Reduce { reducer, seed, input, output: 0, result_bytes: native.item_bytes }
     };
-    let plan = Plan { layout, task, name, warns: resolution.warns, from, native };
+    let warns = resolution.warns && request.told != Some(None);
+    let told = request.told.flatten().unwrap_or("reduce");
+    let plan = Plan { layout, task, name, warns, told, from, native };
     plan.issue(py, shim, array, &shape, &folded, request.keepdims)
 }
 
@@ -311,6 +315,8 @@ struct Plan {
     task: Task,
     name: &'static str,
     warns: bool,
+    /// Its name in warnings.
+    told: &'static str,
     from: Native,
     native: Native,
 }
@@ -329,7 +335,7 @@ impl Plan {
         if mood == Mood::Host {
             return Ok(HOST);
         }
-        let Plan { layout, task, name, warns, from, native } = self;
+        let Plan { layout, task, name, warns, told, from, native } = self;
         let whole = folded.iter().all(|folded| *folded);
         let lengths = layout.of_result(&layout.lengths, folded, keepdims && !whole);
         let strides = layout.of_result(&layout.strides, folded, keepdims && !whole);
@@ -350,7 +356,7 @@ impl Plan {
                 Mood::Warn(flags) | Mood::AtOnce(flags) => {
                     at_once |= matches!(mood, Mood::AtOnce(_));
                     let completed = issued.sequence.saturating_sub(10_000);
-                    shim.origins.note(py, issued.sequence, flags, "reduce", completed);
+                    shim.origins.note(py, issued.sequence, flags, told, completed);
                 }
             }
         }
@@ -426,7 +432,7 @@ pub(crate) fn arg_extreme<'py>(
         Extreme::Min => "argmin",
         Extreme::Max => "argmax",
     };
-    let plan = Plan { layout, task, name, warns: false, from, native };
+    let plan = Plan { layout, task, name, warns: false, told: "reduce", from, native };
     plan.issue(py, shim, array, &shape, &folded, keepdims)
 }
 

@@ -1,0 +1,124 @@
+//! Products of two vectors: a sum of products, launched as such.
+//!
+//! It joins what made the vectors, needs no gathering on several shards, and its value is a future. Its rounding is that of
+//! a pairwise sum, not of BLAS; it is the same for any number of shards.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::{SmallVec, smallvec};
+
+use crate::array::deferred;
+use crate::events::Mood;
+use crate::host;
+use crate::numpy_api;
+use crate::operators::{self, Outcome};
+use crate::ops::reduce;
+use crate::state::{Shim, array_functions, shim};
+use crate::ufuncs::{self, Map};
+use crate::values::{Kind, Value};
+
+/// Enters this file's functions for those of the host NumPy.
+pub(crate) fn register(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = numpy.py();
+    let table = array_functions(py);
+    table.set_item(numpy.getattr("inner")?, wrap_pyfunction!(inner, py)?)?;
+    table.set_item(numpy.getattr("vdot")?, wrap_pyfunction!(vdot, py)?)
+}
+
+/// `numpy.inner`.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn inner<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    of_vectors("inner", args, kwargs)
+}
+
+/// `numpy.vdot`, of real vectors the same.
+#[pyfunction]
+#[pyo3(signature = (*args, **kwargs))]
+fn vdot<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    of_vectors("vdot", args, kwargs)
+}
+
+fn of_vectors<'py>(
+    name: &'static str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shim = shim(args.py())?;
+    if let Some((left, right)) = pair(args, kwargs)?
+        && let Some(product) = product(shim, &left, &right, None)?
+    {
+        return Ok(product);
+    }
+    host::call(&shim.host(args.py(), name)?, args, kwargs, name)
+}
+
+/// Two positional arguments and nothing else.
+pub(crate) fn pair<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    if args.len() != 2 || kwargs.is_some_and(|kwargs| !kwargs.is_empty()) {
+        return Ok(None);
+    }
+    Ok(Some((args.get_item(0)?, args.get_item(1)?)))
+}
+
+/// Length and dtype of a one-dimensional operand.
+fn vector(operand: &Bound<'_, PyAny>) -> Option<(usize, usize)> {
+    let py = operand.py();
+    if let Some(array) = deferred(operand) {
+        let shape = array.get().describe(py);
+        return (shape.shape.len() == 1).then(|| (shape.shape[0], shape.descr));
+    }
+    if !numpy_api::is_exact_array(operand) {
+        return None;
+    }
+    match numpy_api::geometry(operand).shape {
+        [length] => Some((*length as usize, numpy_api::descr_address(operand))),
+        _ => None,
+    }
+}
+
+/// The product of two vectors of one dtype, as a sum of products; `None` for anything else. Floating-point events are told
+/// in the name given; without one nobody is told, as NumPy's `dot` tells nobody.
+pub(crate) fn product<'py>(
+    shim: &Shim,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    told: Option<&'static str>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = left.py();
+    let (Some((length, descr)), Some((other, other_descr))) = (vector(left), vector(right)) else { return Ok(None) };
+    let known = shim.dtypes.at(descr).is_some_and(|native| b"fdl".contains(&native.letter));
+    if !known || length != other || descr != other_descr || length == 0 {
+        return Ok(None);
+    }
+    let small = length < shim.settings.min_chunk;
+    if small && operators::is_resident(py, shim, left) && operators::is_resident(py, shim, right) {
+        return Ok(None);
+    }
+    let mood = match (told, shim.origins.mood(py)?) {
+        (None, _) => Mood::Silent,
+        (Some(_), mood @ (Mood::Silent | Mood::Warn(_))) => mood,
+        (Some(_), Mood::Host | Mood::AtOnce(_)) => return Ok(None),
+    };
+    let mut inputs: SmallVec<[Value<'py>; 3]> = SmallVec::new();
+    for operand in [left, right] {
+        match Value::of(shim, operand)? {
+            Some((_, value)) => inputs.push(value),
+            None => return Ok(None),
+        }
+    }
+    let multiply = shim.host(py, "multiply")?;
+    let kinds = smallvec![Kind::Strong(descr), Kind::Strong(descr)];
+    let Some(resolution) = ufuncs::resolve(shim, &multiply, kinds)? else { return Ok(None) };
+    let name = told.unwrap_or(resolution.name);
+    let map = Map { resolution: &resolution, name, inputs, mask: None, shape: smallvec![length], mood };
+    let Some(products) = map.issue(py, shim, None)? else { return Ok(None) };
+    let request = reduce::Request { told: Some(told), ..reduce::Request::default() };
+    match reduce::reduce(py, shim, &shim.host(py, "add")?, &products[0], &request)? {
+        Outcome::Done(sum) => Ok(Some(sum)),
+        Outcome::Host { .. } => Ok(None),
+    }
+}
