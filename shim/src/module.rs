@@ -177,6 +177,14 @@ fn plan_text(py: Python<'_>) -> PyResult<String> {
     Ok(shim.runtime.plan_text())
 }
 
+/// Begins to record launches as text; those recorded since the last call.
+#[pyfunction]
+fn record_launches(py: Python<'_>) -> PyResult<String> {
+    let shim = shim(py)?;
+    shim.flush(py)?;
+    Ok(shim.runtime.record_launches())
+}
+
 /// Exact counts: groups, launches and tiles run, fields never stored, blocks mapped afresh.
 #[pyfunction]
 fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -193,6 +201,7 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("messages", traffic.messages.load(Relaxed))?;
     result.set_item("message_bytes", traffic.bytes.load(Relaxed))?;
     result.set_item("agreements", traffic.agreements.load(Relaxed))?;
+    result.set_item("hops", traffic.hops.load(Relaxed))?;
     result.set_item("fresh_blocks", shim.runtime.pool().fresh_blocks())?;
     Ok(result)
 }
@@ -256,6 +265,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(report_rows, module)?,
         wrap_pyfunction!(note_rebound, module)?,
         wrap_pyfunction!(plan_text, module)?,
+        wrap_pyfunction!(record_launches, module)?,
         wrap_pyfunction!(counters, module)?,
         wrap_pyfunction!(before_fork, module)?,
         wrap_pyfunction!(after_fork, module)?,

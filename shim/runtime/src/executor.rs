@@ -27,6 +27,7 @@ use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
+use crate::recording;
 use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
 use crate::transport::{Transport, TransportError};
@@ -90,6 +91,8 @@ pub(crate) struct Executor<B: Backend> {
     completed: AtomicU64,
     failure: Mutex<Option<String>>,
     plan: Mutex<String>,
+    /// The windows since [`Executor::record`] was called, as text.
+    recorded: Mutex<Option<String>>,
     pub(crate) counters: Counters,
 }
 
@@ -111,6 +114,7 @@ impl<B: Backend> Executor<B> {
             completed: AtomicU64::new(0),
             failure: Mutex::new(None),
             plan: Mutex::new(String::new()),
+            recorded: Mutex::new(None),
             counters: Counters::default(),
         }
     }
@@ -131,8 +135,16 @@ impl<B: Backend> Executor<B> {
         self.plan.lock().clone()
     }
 
+    /// Begins to record windows; what was recorded before.
+    pub(crate) fn record(&self) -> String {
+        self.recorded.lock().replace(String::new()).unwrap_or_default()
+    }
+
     /// Puts a closed window at the end of the queue; returns how many are waiting.
     pub(crate) fn enqueue(&self, launches: Vec<Launch<B::Task>>) -> usize {
+        if let Some(text) = &mut *self.recorded.lock() {
+            recording::write(&launches, text);
+        }
         let window = Closed::new(launches);
         let mut queue = self.queue.lock();
         queue.push_back(window);
@@ -335,8 +347,14 @@ impl<B: Backend> Executor<B> {
         {
             let extent = output.view.extent(&launch.domain);
             let (address, bytes) = (start.wrapping_add_signed(extent.start), (extent.end - extent.start) as usize);
-            let parts = collective::gather_memory(transport, traffic, address, bytes)?;
-            self.backend.add_parts(launch, &parts, bytes, address);
+            // SAFETY: the output's elements are these bytes of its field, which only the holder of the running role touches.
+            let sums = || unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec();
+            let merge = |lower: &[u8], upper: &[u8], _: Range<usize>| {
+                self.backend.add_parts(launch, &[lower, upper].concat(), bytes, address);
+                sums()
+            };
+            let all = collective::merge_all(transport, traffic, sums(), bytes, merge)?;
+            self.backend.add_parts(launch, &all, bytes, address);
         }
         share::end(group, &share, transport, traffic)
     }
@@ -357,8 +375,8 @@ impl<B: Backend> Executor<B> {
             self.run_cuts(&compiled, addresses, &self.cuts(group, &own, elements))
         };
         let size = self.backend.part_bytes(&compiled);
-        if share.is_some_and(|share| !share.is_whole()) && size > 0 {
-            partials = self.gather_parts(&compiled, partials, &own, size)?;
+        if let Some(share) = share.filter(|share| !share.is_whole() && size > 0) {
+            partials = self.gather_parts(&compiled, partials, share, size)?;
         }
         self.backend.finish(&compiled, addresses, partials);
         Ok(())
@@ -423,24 +441,27 @@ impl<B: Backend> Executor<B> {
             self.run_cuts(compiled, addresses, &cuts);
             chain::hand_on(group, inner.as_ref(), false, transport, traffic)?;
         }
+        // Each block of columns starts at the first shard when the one before it has left.
+        traffic.hops.fetch_add((transport.shards() - 1 + blocks - 1) as u64, Ordering::Relaxed);
         chain::publish(group, transport, traffic)?;
         Ok(Vec::new())
     }
 
-    /// The parts of totals of all shards, in their order.
+    /// The parts of totals of all shards' rows, merged into one.
     fn gather_parts(
         &self,
         compiled: &B::Compiled,
         partials: Vec<B::Partial>,
-        rows: &Range<usize>,
+        share: &Share,
         size: usize,
     ) -> Result<Vec<B::Partial>, TransportError> {
-        let mut blocks = vec![0; size * self.transport.shards()];
-        let packed = self.backend.pack(compiled, partials, rows);
-        let start = size * self.transport.shard();
-        blocks[start..start + packed.len()].copy_from_slice(&packed);
-        collective::all_gather(&*self.transport, &self.traffic, &mut blocks, size)?;
-        Ok(blocks.chunks(size).map(|block| self.backend.unpack(compiled, block)).collect())
+        let packed = self.backend.pack(compiled, partials, &share.rows);
+        let merge = |lower: &[u8], upper: &[u8], shards: Range<usize>| {
+            let parts = vec![self.backend.unpack(compiled, lower), self.backend.unpack(compiled, upper)];
+            self.backend.pack(compiled, parts, &share.rows_of(&shards))
+        };
+        let merged = collective::merge_all(&*self.transport, &self.traffic, packed, size, merge)?;
+        Ok(vec![self.backend.unpack(compiled, &merged)])
     }
 
     /// A second instance of a field, with the bytes that no member will write; with several shards, those that are needed here.
@@ -448,16 +469,12 @@ impl<B: Backend> Executor<B> {
         let block = self.pool.take(buffer.field.bytes());
         let old = buffer.field.materialize();
         let all = 0..buffer.field.bytes();
-        let whole = std::slice::from_ref(&all);
-        let pairs =
-            buffer.carried.iter().flat_map(|carried| needed.unwrap_or(whole).iter().map(move |part| (carried, part)));
-        for (carried, part) in pairs {
-            let range = carried.start.max(part.start)..carried.end.min(part.end);
-            if range.is_empty() {
-                continue;
-            }
-            // SAFETY: both instances hold `field.bytes()` bytes and `carried` lies within them (`view::uncovered`);
-            // they are different blocks, and only the holder of the running role touches either.
+        let Some(carried) = &buffer.carried else { return block };
+        let needed = needed.unwrap_or(std::slice::from_ref(&all));
+        let ranges = needed.iter().flat_map(|part| carried.within(part));
+        for range in ranges.filter(|_| self.transport.carries()) {
+            // SAFETY: both instances hold `field.bytes()` bytes and the needed parts lie within them; they are different
+            // blocks, and only the holder of the running role touches either.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     (old + range.start) as *const u8,

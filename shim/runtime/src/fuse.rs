@@ -10,9 +10,10 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
-use crate::view::{View, ranges_overlap, uncovered};
+use crate::view::{View, ranges_overlap};
 
 /// Longest group: past this, compiling costs more than another walk.
 const MEMBERS_LIMIT: usize = 160;
@@ -30,7 +31,7 @@ struct Touch {
 struct Draft<T> {
     members: Vec<Member<T>>,
     touches: FxHashMap<u64, Vec<Touch>>,
-    renamed: FxHashMap<u64, (usize, Vec<Range<usize>>)>,
+    renamed: FxHashMap<u64, (usize, Carried)>,
     accumulates: bool,
     passes: usize,
 }
@@ -80,7 +81,7 @@ pub(crate) fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
 struct Admission {
     shift: isize,
     new_pass: bool,
-    renames: Vec<(u64, Vec<Range<usize>>)>,
+    renames: Vec<(u64, Carried)>,
 }
 
 impl<T> Draft<T> {
@@ -187,7 +188,7 @@ impl<T> Draft<T> {
             if launch.work != Work::Map || operand.view.covered_bytes(&launch.domain) * 2 < field.bytes() {
                 return Err("it overwrites less than half of what the group reads");
             }
-            match uncovered(&operand.view, &launch.domain, field.bytes()) {
+            match Carried::beside(&operand.view, &launch.domain) {
                 Some(carried) => renames.push((number, carried)),
                 None => return Err("it overwrites single elements of what the group reads"),
             }
@@ -261,7 +262,7 @@ impl<T> Draft<T> {
     }
 
     /// Whether a launch with the last pass's walk must wait until that pass has finished its chunk.
-    fn needs_new_pass(&self, launch: &Launch<T>, renames: &[(u64, Vec<Range<usize>>)]) -> bool {
+    fn needs_new_pass(&self, launch: &Launch<T>, renames: &[(u64, Carried)]) -> bool {
         for operand in &launch.operands {
             let number = operand.field.number();
             let Some(touches) = self.touches.get(&number) else { continue };
@@ -352,8 +353,8 @@ impl<T> Draft<T> {
                         Place::Temporary(temporaries.len() - 1)
                     } else {
                         let carried = match self.renamed.get(&number) {
-                            Some((_, carried)) if second => carried.clone(),
-                            Some(_) | None => Vec::new(),
+                            Some((_, carried)) if second => Some(carried.clone()),
+                            Some(_) | None => None,
                         };
                         buffers.push(Buffer { field: operand.field.clone(), second, carried });
                         Place::Buffer(buffers.len() - 1)

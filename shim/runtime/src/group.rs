@@ -4,9 +4,9 @@
 //! printed plan, and the one rewriting that changes no result: merging axes, so that few long rows can be cut finely.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
+use crate::carried::Carried;
 use crate::field::Field;
 use crate::launch::{Launch, Work};
 
@@ -26,7 +26,7 @@ pub struct Buffer {
     /// Whether this is the second instance, which becomes the field's when the group is done.
     pub second: bool,
     /// Bytes that are copied to the second instance first, since no member writes them.
-    pub carried: Vec<Range<usize>>,
+    pub carried: Option<Carried>,
 }
 
 /// A launch in its group.

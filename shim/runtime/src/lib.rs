@@ -4,6 +4,7 @@
 //! way through: [`Runtime::launch`] appends to the window; a closed window is cut into groups (`fuse`); the executor
 //! gives the groups' fields their instances, cuts each group into tiles ([`partition`]) and runs them on the workers.
 
+mod carried;
 pub mod digest;
 mod executor;
 mod field;
@@ -13,6 +14,7 @@ mod launch;
 mod mapper;
 pub mod partition;
 mod pool;
+mod recording;
 mod shards;
 pub mod transport;
 pub mod view;
@@ -20,6 +22,7 @@ pub mod watch;
 mod window;
 mod workers;
 
+pub use carried::Carried;
 pub use executor::Counters;
 pub use field::{Field, Handle, Instance, Sequence};
 pub use launch::{Backend, Cut, Launch, Operand, Parallel, Privilege, Work};

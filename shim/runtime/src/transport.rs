@@ -76,6 +76,10 @@ pub trait Transport: std::marker::Send + Sync {
         receives: &mut [Receive<'_>],
         look: &mut dyn FnMut(),
     ) -> Result<(), TransportError>;
+    /// Whether bytes arrive anywhere; where they do not, what messages hold need not be put together.
+    fn carries(&self) -> bool {
+        true
+    }
     /// Sends and receives on a channel; returns when all of it is done.
     fn exchange(
         &self,

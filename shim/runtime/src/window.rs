@@ -252,6 +252,11 @@ impl<B: Backend> Runtime<B> {
         }
     }
 
+    /// Begins to record the launches of windows that close from now on; what was recorded before, as text.
+    pub fn record_launches(&self) -> String {
+        self.executor.record()
+    }
+
     /// The plan of everything run so far, as text (empty unless asked for by the mapper).
     pub fn plan_text(&self) -> String {
         self.executor.plan_text()

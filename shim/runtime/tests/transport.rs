@@ -106,6 +106,8 @@ fn a_played_shard_counts_what_it_sends() {
     let sends = [Send { to: 16, bytes: &[1; 8] }, Send { to: 18, bytes: &[2; 3] }, Send { to: 19, bytes: &[] }];
     planning.exchange(Channel::Data, &sends, &mut [Receive { from: 16, bytes: &mut room }]).expect("played");
     planning.exchange(Channel::Data, &[], &mut []).expect("played");
-    assert_eq!((planning.shard(), planning.shards(), room), (17, 65_536, [0; 4]));
-    assert_eq!(planning.played(), Played { exchanges: 1, messages: 2, bytes: 11 });
+    assert_eq!((planning.shard(), planning.shards(), room), (17, 65_536, [1; 4]));
+    planning.exchange(Channel::Agreement, &[], &mut [Receive { from: 16, bytes: &mut room }]).expect("played");
+    assert_eq!(room, [0; 4]);
+    assert_eq!(planning.played(), Played { exchanges: 2, messages: 2, bytes: 11 });
 }

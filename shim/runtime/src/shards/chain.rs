@@ -64,7 +64,7 @@ pub(crate) fn hand_on<T>(
         if receives { moves.receive(shard - 1, address, &runs) } else { moves.send(shard + 1, address, &runs) }
     }
     // SAFETY: only the holder of the running role touches the sums' fields, and no tile of this range runs now.
-    unsafe { moves.run(transport, traffic) }
+    unsafe { moves.hand_on(transport, traffic) }
 }
 
 /// Gives every shard the sums, which the last one holds.

@@ -1,71 +1,156 @@
 //! Collectives: what all shards do together, in steps whose number is the logarithm of the shards.
 //!
 //! Made of the transport's exchanges alone, so that the order of combination is ours and the same everywhere.
-#![expect(unsafe_code, reason = "gathers memory of fields, named by address")]
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
 
 use super::moves::Traffic;
 use crate::transport::{Channel, Receive, Send, Transport, TransportError};
 
-/// Gives every shard everybody's block: `blocks` holds one block of `size` bytes for each shard, of which this shard has
-/// filled its own.
-pub(crate) fn all_gather(
-    transport: &dyn Transport,
-    traffic: &Traffic,
-    blocks: &mut [u8],
-    size: usize,
-) -> Result<(), TransportError> {
-    let (shard, shards) = (transport.shard(), transport.shards());
-    // Block `i` of `turned` is that of shard `shard + i`.
-    let mut turned = vec![0; blocks.len()];
-    turned[..size].copy_from_slice(&blocks[shard * size..(shard + 1) * size]);
-    let mut step = 1;
-    while step < shards {
-        let count = step.min(shards - step) * size;
-        let (known, unknown) = turned.split_at_mut(step * size);
-        let sends = [Send { to: (shard + shards - step) % shards, bytes: &known[..count] }];
-        let mut receives = [Receive { from: (shard + step) % shards, bytes: &mut unknown[..count] }];
-        transport.exchange(Channel::Data, &sends, &mut receives)?;
-        traffic.messages.fetch_add(1, Ordering::Relaxed);
-        traffic.bytes.fetch_add(count as u64, Ordering::Relaxed);
-        step *= 2;
-    }
-    let split = (shards - shard) * size;
-    blocks[shard * size..].copy_from_slice(&turned[..split]);
-    blocks[..shard * size].copy_from_slice(&turned[split..]);
-    Ok(())
+/// A step of a collective, as one shard takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Who is sent what this shard has so far.
+    pub(crate) to: Option<usize>,
+    /// Who sends what it has so far.
+    pub(crate) from: Option<usize>,
+    /// The shards whose blocks this one has before the step.
+    pub(crate) has: Range<usize>,
+    /// The shards whose blocks arrive: neighbours of those, or everybody.
+    pub(crate) gets: Range<usize>,
 }
 
-/// Everybody's bytes at an address of its own, in the order of the shards.
-pub(crate) fn gather_memory(
+/// The steps by which every shard gets everybody's blocks: neighbours swap theirs, then pairs of neighbours, and so on, so that a
+/// shard always has those of a range. Where the shards are no power of two the first few go in pairs, of which one shard
+/// speaks for both: one step more at the beginning, and one at the end.
+pub(crate) fn steps(shard: usize, shards: usize) -> SmallVec<[Step; 18]> {
+    let places = 1 << shards.ilog2();
+    let pairs = shards - places;
+    // First shard of a place, and the one that speaks for it.
+    let first = |place: usize| if place < pairs { 2 * place } else { place + pairs };
+    let speaker = |place: usize| if place < pairs { 2 * place + 1 } else { place + pairs };
+    let own = shard..shard + 1;
+    let mut steps = SmallVec::new();
+    let is_paired = shard < 2 * pairs;
+    if is_paired && shard.is_multiple_of(2) {
+        steps.push(Step { to: Some(shard + 1), from: None, has: own.clone(), gets: 0..0 });
+        steps.push(Step { to: None, from: Some(shard + 1), has: own, gets: 0..shards });
+        return steps;
+    }
+    if is_paired {
+        steps.push(Step { to: None, from: Some(shard - 1), has: own, gets: shard - 1..shard });
+    }
+    let place = if is_paired { shard / 2 } else { shard - pairs };
+    let mut distance = 1;
+    while distance < places {
+        let other = place ^ distance;
+        let range = |place: usize| {
+            let low = place & !(distance - 1);
+            first(low)..first(low + distance)
+        };
+        let peer = Some(speaker(other));
+        steps.push(Step { to: peer, from: peer, has: range(place), gets: range(other) });
+        distance *= 2;
+    }
+    if is_paired {
+        steps.push(Step { to: Some(shard - 1), from: None, has: 0..shards, gets: 0..0 });
+    }
+    steps
+}
+
+/// Merges the blocks of all shards into one, which every shard gets: a message is never longer than one block, of `size` bytes at
+/// most. `merge` makes one block of two: that of some shards, that of the shards behind them, and which shards they are together.
+pub(crate) fn merge_all(
     transport: &dyn Transport,
     traffic: &Traffic,
-    address: usize,
-    bytes: usize,
+    mut block: Vec<u8>,
+    size: usize,
+    merge: impl Fn(&[u8], &[u8], Range<usize>) -> Vec<u8>,
 ) -> Result<Vec<u8>, TransportError> {
-    let mut blocks = vec![0; bytes * transport.shards()];
-    // SAFETY: the executor names memory of a field that only the holder of the running role touches.
-    let own = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
-    blocks[transport.shard() * bytes..][..bytes].copy_from_slice(own);
-    all_gather(transport, traffic, &mut blocks, bytes)?;
-    Ok(blocks)
+    let mut other = vec![0; size];
+    let (mut hops, mut messages) = (0, 0);
+    for Step { to, from, has, gets } in steps(transport.shard(), transport.shards()) {
+        block.resize(size, 0);
+        let sends = to.map(|to| Send { to, bytes: &block });
+        let mut receives = from.map(|from| Receive { from, bytes: &mut other });
+        transport.exchange(Channel::Data, sends.as_slice(), receives.as_mut_slice())?;
+        hops += 1;
+        messages += u64::from(to.is_some());
+        if gets.is_empty() {
+            continue;
+        }
+        block = if gets.end == has.start {
+            merge(&other, &block, gets.start..has.end)
+        } else if has.end == gets.start {
+            merge(&block, &other, has.start..gets.end)
+        } else {
+            other.clone()
+        };
+    }
+    traffic.hops.fetch_add(hops, Ordering::Relaxed);
+    traffic.messages.fetch_add(messages, Ordering::Relaxed);
+    traffic.bytes.fetch_add(messages * size as u64, Ordering::Relaxed);
+    Ok(block)
 }
 
 /// Ors the bits of all shards into `bits`.
 pub(crate) fn all_or(transport: &dyn Transport, traffic: &Traffic, bits: &mut [u8]) -> Result<(), TransportError> {
     let (shard, shards) = (transport.shard(), transport.shards());
     let mut others = vec![0; bits.len()];
+    let mut agreements = 0;
     let mut step = 1;
     while step < shards {
         let sends = [Send { to: (shard + shards - step) % shards, bytes: bits }];
         let mut receives = [Receive { from: (shard + step) % shards, bytes: &mut others }];
         transport.exchange(Channel::Data, &sends, &mut receives)?;
-        traffic.agreements.fetch_add(1, Ordering::Relaxed);
+        agreements += 1;
         for (bit, other) in bits.iter_mut().zip(&others) {
             *bit |= other;
         }
         step *= 2;
     }
+    traffic.agreements.fetch_add(agreements, Ordering::Relaxed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps;
+
+    #[test]
+    fn every_shard_gets_every_block_once_and_in_few_steps() {
+        for shards in 1..70_usize {
+            for shard in 0..shards {
+                let mut has = shard..shard + 1;
+                let steps = steps(shard, shards);
+                assert!(steps.len() <= shards.ilog2() as usize + if shards.is_power_of_two() { 0 } else { 2 });
+                for (number, step) in steps.iter().enumerate() {
+                    assert_eq!(step.has, has, "step {number} of shard {shard} of {shards}");
+                    if step.gets == (0..shards) {
+                        has = 0..shards;
+                    } else if !step.gets.is_empty() {
+                        assert!(step.gets.end == has.start || has.end == step.gets.start);
+                        has = has.start.min(step.gets.start)..has.end.max(step.gets.end);
+                    }
+                }
+                assert_eq!(has, 0..shards);
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_sends_the_other_receives() {
+        for shards in 1..40 {
+            for shard in 0..shards {
+                let sent = steps(shard, shards).into_iter().filter_map(|step| Some((step.to?, step.has)));
+                for (to, has) in sent {
+                    let arrives = |step: &super::Step| step.from == Some(shard) && step.gets == has;
+                    assert!(steps(to, shards).iter().any(arrives), "{shard} of {shards} to {to}");
+                }
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) mod collective;
 mod home;
 pub(crate) mod layout;
 pub(crate) mod moves;
-mod runs;
+pub(crate) mod runs;
 pub(crate) mod share;
 mod walk;
 

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::chain;
+use super::collective::{self, Step};
 use super::home::{Home, RowCut};
-use super::moves::{Moves, Traffic};
+use super::moves::{self, Moves, Traffic};
 use super::runs::{SMALL_GAP, add_runs, insert, without};
 use super::walk::{Walk, bytes_of};
 use crate::field::Field;
@@ -37,6 +38,11 @@ impl Share {
     /// Whether every shard runs the whole group.
     pub(crate) fn is_whole(&self) -> bool {
         self.cut.is_none()
+    }
+
+    /// The rows that neighbouring shards run together.
+    pub(crate) fn rows_of(&self, shards: &Range<usize>) -> Range<usize> {
+        self.cut.map_or(self.rows.clone(), |cut| cut.rows_of(shards.start).start..cut.rows_of(shards.end - 1).end)
     }
 
     /// The bytes that this shard's second instance of buffer `index` needs of the first: what lives here after the group, and
@@ -252,21 +258,20 @@ fn transfer(
         }
         runs
     };
-    let cover = |ranges: &mut dyn Iterator<Item = Range<usize>>| {
-        let ranges = ranges.filter(|range| !range.is_empty());
-        ranges.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)).unwrap_or(0..0)
-    };
+    // Ranges of shards, apart where the walks are: two rows at the ends of a field concern nobody between them.
+    let mut takers = Vec::new();
+    let mut givers = Vec::new();
     let own = home.range(shard, bytes);
-    let takers = cover(&mut walks.iter().map(|walk| walk.shards_touching(&own, cut)));
-    for taker in takers.filter(|taker| *taker != shard) {
+    let rows = cut.rows_of(shard);
+    for walk in walks {
+        insert(&mut takers, walk.shards_touching(&own, cut));
+        let (view, domain) = walk.part(&rows);
+        insert(&mut givers, home.shards_of(&bytes_of(&view.extent(&domain))));
+    }
+    for taker in takers.into_iter().flatten().filter(|taker| *taker != shard) {
         visit(taker, &runs_of(taker, &own), true);
     }
-    let rows = cut.rows_of(shard);
-    let needed = cover(&mut walks.iter().map(|walk| {
-        let (view, domain) = walk.part(&rows);
-        bytes_of(&view.extent(&domain))
-    }));
-    for giver in home.shards_of(&needed).filter(|giver| *giver != shard) {
+    for giver in givers.into_iter().flatten().filter(|giver| *giver != shard) {
         visit(giver, &runs_of(shard, &home.range(giver, bytes)), false);
     }
 }
@@ -344,33 +349,16 @@ pub(crate) fn gather(
         }
     };
     let address = field.materialize();
-    let (shard, shards) = (transport.shard(), transport.shards());
-    // What shards `first..first + count` (counted around) have of the range.
-    let blocks = |first: usize, count: usize| {
-        let mut runs = Vec::new();
-        let mut add = |shards: Range<usize>| {
-            if !shards.is_empty() {
-                let low = home.range(shards.start, field.bytes()).start.max(missing.start);
-                let high = home.range(shards.end - 1, field.bytes()).end.min(missing.end);
-                if low < high {
-                    runs.push(low..high);
-                }
-            }
-        };
-        add(first..(first + count).min(shards));
-        add(0..(first + count).saturating_sub(shards));
-        runs
+    let part = |shards: &Range<usize>| {
+        let low = home.range(shards.start, field.bytes()).start.max(missing.start);
+        let high = home.range(shards.end.max(1) - 1, field.bytes()).end.min(missing.end);
+        if shards.is_empty() || low >= high { None } else { Some(low..high) }
     };
-    let mut step = 1;
-    while step < shards {
-        let count = step.min(shards - step);
-        let (to, from) = ((shard + shards - step) % shards, (shard + step) % shards);
-        let mut moves = Moves::default();
-        moves.send(to, address, &blocks(shard, count));
-        moves.receive(from, address, &blocks(from, count));
-        // SAFETY: as in `fetch`; what is received lives at other shards than what is sent so far.
-        unsafe { moves.run(transport, traffic)? };
-        step *= 2;
+    for Step { to, from, has, gets } in collective::steps(transport.shard(), transport.shards()) {
+        let (sent, received) = (to.zip(part(&has)), from.zip(part(&gets)));
+        // SAFETY: as in `fetch`; what is received lives at other shards than what is sent so far, except that a shard which
+        // gets everything gets what it has once more, and sends nothing.
+        unsafe { moves::swap(address, sent, received, transport, traffic)? };
     }
     field.layout().gather(missing);
     Ok(())
