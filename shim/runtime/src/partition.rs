@@ -26,7 +26,7 @@ impl Partition {
 
     /// Where a colour's range begins; the length for the number of colours.
     pub fn edge(&self, colour: usize) -> usize {
-        (self.length as u128 * colour as u128 / self.colours as u128) as usize
+        scaled(self.length, colour, self.colours)
     }
 
     /// The range of a colour.
@@ -36,7 +36,7 @@ impl Partition {
 
     /// The colour of an index: the inverse of [`Partition::tile`].
     pub fn colour(&self, index: usize) -> usize {
-        let mut guess = (index as u128 * self.colours as u128 / self.length.max(1) as u128) as usize;
+        let mut guess = scaled(index, self.colours, self.length.max(1));
         while self.tile(guess).end <= index {
             guess += 1;
         }
@@ -52,6 +52,15 @@ impl Partition {
         } else {
             self.colour(index as usize)
         }
+    }
+}
+
+/// `value * times / by`, rounded down.
+fn scaled(value: usize, times: usize, by: usize) -> usize {
+    match value.checked_mul(times) {
+        // Most numbers are small, and dividing long ones takes several times as long.
+        Some(product) => product / by,
+        None => (value as u128 * times as u128 / by as u128) as usize,
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    fn edge(&self, shard: usize, bytes: usize) -> usize {
+    /// Where the bytes of a shard begin in a field of `bytes` bytes; the field's end behind the last shard.
+    pub(crate) fn edge(&self, shard: usize, bytes: usize) -> usize {
         if shard == 0 {
             0
         } else if shard >= self.tiles.colours {

@@ -350,9 +350,9 @@ pub(crate) fn gather(
     };
     let address = field.materialize();
     let part = |shards: &Range<usize>| {
-        let low = home.range(shards.start, field.bytes()).start.max(missing.start);
-        let high = home.range(shards.end.max(1) - 1, field.bytes()).end.min(missing.end);
-        if shards.is_empty() || low >= high { None } else { Some(low..high) }
+        let low = home.edge(shards.start, field.bytes()).max(missing.start);
+        let high = home.edge(shards.end, field.bytes()).min(missing.end);
+        if low < high { Some(low..high) } else { None }
     };
     for Step { to, from, has, gets } in collective::steps(transport.shard(), transport.shards()) {
         let (sent, received) = (to.zip(part(&has)), from.zip(part(&gets)));
