@@ -69,6 +69,8 @@ STAGES = [
     Stage("random programs, narrow window", [*RANDOM, "--stage", "narrow", "--count", "2000", "--seed", "200001"], "all", 600),
     Stage("random programs, large arrays", [*RANDOM, "--stage", "plain", "--scale", "large", "--count", "100", "--seed", "300001"],
           "all", 600),
+    Stage("random programs, 3 shards", [*RANDOM, "--stage", "tiny", "--ranks", "3", "--count", "300", "--seed", "400001"],
+          "all", 600),
     Stage("NumPy's tests, as users run", ["tests/numpy_suite/run", "--subset", "4"], "all", 1800),
     Stage("NumPy's tests, forced", ["tests/numpy_suite/run", "--forced", "--subset", "4"], "all", 1800),
 ]

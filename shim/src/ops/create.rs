@@ -298,10 +298,11 @@ fn counted<'py>(
     let mut dtype = None;
     if let Some(kwargs) = kwargs {
         for (name, value) in kwargs.iter() {
-            if name.cast::<PyString>()?.to_str()? != "dtype" {
-                return Ok(None);
+            match name.cast::<PyString>()?.to_str()? {
+                "dtype" => dtype = (!value.is_none()).then_some(value),
+                "device" | "like" if value.is_none() => {}
+                _ => return Ok(None),
             }
-            dtype = (!value.is_none()).then_some(value);
         }
     }
     let numbers: SmallVec<[Bound<'py, PyAny>; 3]> = args.iter().collect();
