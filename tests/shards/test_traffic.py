@@ -1,0 +1,56 @@
+"""How many messages rank 0 sends for small programs, and how many bytes: exactly, on two and four ranks.
+
+Promises: counts are those between two moments at which everything issued has run; messages of agreement are counted apart.
+"""
+import pytest
+
+from tests import candidate
+from tests.shards.ranks import FAMILIES, needs_mpi, words
+
+pytestmark = needs_mpi
+
+SIDE = 1024
+ROW_BYTES = SIDE * 8
+START = f"""
+import numpy as np
+from legate import _core
+
+def counted(what):
+    before = _core.counters()
+    result = what()
+    after = _core.counters()
+    print(after["messages"] - before["messages"], after["message_bytes"] - before["message_bytes"])
+    return result
+
+def sweep():
+    grid[1:-1, 1:-1] = 0.2 * (grid[1:-1, 1:-1] + grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:])
+
+grid = np.zeros(({SIDE}, {SIDE})) + 1
+other = np.ones(({SIDE}, {SIDE}))
+_core.flush()
+"""
+# A row without one end: short gaps between values are carried along.
+HALO = (1, ROW_BYTES - 8)
+# What is done, and the messages and bytes (None: not compared) that rank 0 sends, given log2 of the ranks.
+ROWS = {
+    "a stencil sweep": ("counted(sweep)\ncounted(sweep)", lambda steps: [HALO, HALO]),
+    "an aligned chain": ("counted(lambda: (grid * 2 + other) / 3)", lambda steps: [(0, 0)]),
+    "an unchanged halo": ("kept = [counted(lambda: grid[2:] + grid[:-2] + grid[1:-1]) for _ in range(2)]",
+                          lambda steps: [(1, ROW_BYTES), (0, 0)]),
+    "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
+}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name", ROWS)
+def test_messages(name, ranks, tmp_path):
+    text, expected = ROWS[name]
+    path = tmp_path / "app.py"
+    path.write_text(START + text + "\n")
+    seen = candidate.run(words(FAMILIES[0], ranks, path), limit_s=60)
+    assert seen.code == 0, seen.stderr
+    found = [tuple(map(int, line.split())) for line in seen.stdout.splitlines()]
+    wanted = expected(ranks.bit_length() - 1)
+    assert [messages for messages, _ in found] == [messages for messages, _ in wanted]
+    exact = [(found_bytes, known) for (_, found_bytes), (_, known) in zip(found, wanted) if known is not None]
+    assert [found_bytes for found_bytes, _ in exact] == [known for _, known in exact]
