@@ -96,6 +96,10 @@ pub(crate) fn configure(py: Python<'_>, settings: Settings) -> PyResult<()> {
 
 /// The shim, started on first use.
 pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
+    if SHIM.get(py).is_none() {
+        // Interception may ask for the shim while NumPy is being imported: not inside the making of it.
+        py.import("numpy")?;
+    }
     SHIM.get_or_try_init(py, || {
         let settings = PENDING.get().cloned().unwrap_or_else(Settings::from_environment);
         let numpy = py.import("numpy")?;

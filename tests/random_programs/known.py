@@ -12,6 +12,8 @@ TABLE = [
      "the exception's class when a larger deferred array is put into one element of a host array"),
     (r"raised TypeError: (int|float)\(\) argument must be .* 'complex'", r"copyto", "the host's copyto of a complex scalar into a deferred array, unsafely"),
     (r"Casting complex values to real discards", r"(reduce|where=)", "ComplexWarning of a reduction with dtype= or of a masked output"),
+    (r"warnings missing \[\('[a-z ]+ in reduce', 0\)\], extra \[\('[a-z ]+ in reduce', \d+\)\]$", r"\.(sum|mean|prod)\(",
+     "the line of a method's warning: the program's, by design, where NumPy names a line of its own"),
     (r"warnings missing \[\], extra", r"where=", "floating-point events of elements that a mask leaves out"),
     (r"np\.\w+\(-?0\.0\), not np\.\w+\(-?0\.0\)$", r"(min|max)", "the sign of a zero that is the extreme of zeros of both signs"),
     (r"ndarray which is no \w+$", r"axis=None, keepdims=True", "a reduction of a 0-d array with keepdims gives an array, not a scalar"),
