@@ -55,7 +55,7 @@ pub(in crate::execute) fn write(part: &Part, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Reads a part that [`write`] wrote, and moves on behind it.
+/// Reads a part that [`write()`] wrote, and moves on behind it.
 pub(in crate::execute) fn read(bytes: &mut &[u8]) -> Part {
     match take(bytes, 1)[0] {
         1 => Part::F16(read_sums(bytes)),
