@@ -52,7 +52,7 @@ fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
     if !stays || !agrees || !state::is_synced(field.last_touch()) {
         return std::ptr::null_mut();
     }
-    if state::is_several() {
+    if state::is_several() && !field.is_whole() {
         let address = array.origin.load(Ordering::Relaxed);
         if !numpy_api::bytes_of(alias.bind(py), address).is_ok_and(|bytes| field.is_everywhere(&bytes)) {
             return std::ptr::null_mut();

@@ -55,7 +55,7 @@ pub struct Field {
     instance: Mutex<Option<Instance>>,
     /// Where its values are, with several shards.
     layout: Mutex<Layout>,
-    /// Reads counted since the last write.
+    /// Reads of parts counted since the last large write.
     reads: AtomicU32,
     pool: Arc<Pool>,
 }
@@ -126,12 +126,15 @@ impl Field {
         self.last_touch.load(Ordering::Acquire)
     }
 
-    pub(crate) fn touched_by(&self, sequence: Sequence, writes: bool) {
+    /// Notes a launch; a `large` one that writes ends the count of reads of parts.
+    pub(crate) fn touched_by(&self, sequence: Sequence, writes: bool, large: bool) {
         if self.first_touch() == 0 {
             self.first_touch.store(sequence, Ordering::Release);
         }
         if writes {
-            self.reads.store(0, Ordering::Relaxed);
+            if large {
+                self.reads.store(0, Ordering::Relaxed);
+            }
             self.last_write.store(sequence, Ordering::Release);
         }
         self.last_touch.store(sequence, Ordering::Release);
@@ -148,7 +151,12 @@ impl Field {
         self.layout.lock().is_everywhere(bytes)
     }
 
-    /// Counts a read of part of the field by the program; how many there were since the last write.
+    /// As [`Field::is_everywhere`], for the whole field.
+    pub fn is_whole(&self) -> bool {
+        self.layout.lock().home().is_none()
+    }
+
+    /// Counts a read of part of the field by the program; how many there were since the last large write.
     pub fn count_read(&self) -> u32 {
         self.reads.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -172,8 +172,9 @@ impl<B: Backend> Runtime<B> {
         let mut window = self.window.lock();
         let sequence = self.issued.fetch_add(1, Ordering::AcqRel) + 1;
         let mut pinned = false;
+        let large = domain.iter().product::<usize>() >= self.mapper.min_tile;
         for operand in &operands {
-            operand.field.touched_by(sequence, operand.privilege.writes());
+            operand.field.touched_by(sequence, operand.privilege.writes(), large);
             pinned |= operand.field.is_pinned();
         }
         window.push(Launch { sequence, name, work, domain, operands, task });
