@@ -2,21 +2,22 @@
 //!
 //! Promises that a refusal is one line. It does not know values or sources.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
-use crate::flags::{FLAGS, Flag};
-use crate::value::Kind;
+use crate::flags::{Flag, GROUPS, all, find};
+use crate::value::{Kind, Value};
 
 const USAGE: &str = "legate [options] SCRIPT [arguments]
        legate [options] -m MODULE [arguments]
        legate [options] -c TEXT [arguments]
        legate [options] [- [arguments]]";
 
-const AFTER: &str = "\
+/// What holds for all options.
+pub(crate) const AFTER: &str = "\
 Python's own options (-b -B -d -E -i -I -O -OO -P -q -R -s -S -u -v -W ARG -X OPT) are handed on to it; -E, -I and -S \
 keep legate out, so that the program runs in Python alone.
 
@@ -27,15 +28,7 @@ the variable named in [brackets], which wins over the default.";
 
 /// The command with all flags.
 fn command() -> Command {
-    let args = FLAGS.iter().map(|flag| {
-        let arg = Arg::new(flag.name).long(flag.name).help_heading(flag.group).help(help_of(flag));
-        match flag.kind {
-            Kind::Switch { .. } | Kind::Act => arg.action(ArgAction::SetTrue),
-            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_) => {
-                arg.value_name(flag.value_name).action(ArgAction::Set).value_parser(ValueParser::os_string())
-            }
-        }
-    });
+    let args = GROUPS.iter().flat_map(|group| group.flags.iter().map(|flag| arg(flag).help_heading(group.title)));
     Command::new("legate")
         .about("Runs a NumPy program, unchanged, on all of a machine.")
         .override_usage(USAGE)
@@ -48,7 +41,19 @@ fn command() -> Command {
         .args(args)
 }
 
-fn help_of(flag: &Flag) -> String {
+fn arg(flag: &'static Flag) -> Arg {
+    let arg = Arg::new(flag.name).long(flag.name).help(help_of(flag));
+    let Some(value) = flag.kind.value() else { return arg.action(ArgAction::SetTrue) };
+    let action = if flag.kind == Kind::Words { ArgAction::Append } else { ArgAction::Set };
+    let arg = arg.value_name(flag.value_name).action(action).value_parser(ValueParser::os_string());
+    match value {
+        Value::Needed => arg,
+        Value::After { bare } => arg.num_args(0..=1).require_equals(true).default_missing_value(bare),
+    }
+}
+
+/// What `--help` and the reference say about a flag.
+pub(crate) fn help_of(flag: &Flag) -> String {
     let mut text = flag.help.to_owned();
     if !flag.default.is_empty() {
         text += &format!("; default: {}", flag.default);
@@ -60,8 +65,9 @@ fn help_of(flag: &Flag) -> String {
 }
 
 /// The text of `--help`.
-pub(crate) fn help() -> String {
-    command().render_help().to_string()
+pub(crate) fn help(coloured: bool) -> String {
+    let help = command().render_help();
+    if coloured { help.ansi().to_string() } else { help.to_string() }
 }
 
 /// Reads words with two dashes, each in the form `--name` or `--name=value`.
@@ -70,13 +76,14 @@ pub(crate) fn flags_of(words: Vec<OsString>) -> Result<Vec<(&'static Flag, Optio
         return Ok(Vec::new());
     }
     let mut matches = command().try_get_matches_from(words).map_err(|error| refusal(&error))?;
-    Ok(FLAGS
-        .iter()
-        .filter_map(|flag| match flag.kind {
-            Kind::Switch { .. } | Kind::Act => matches.get_flag(flag.name).then_some((flag, None)),
-            Kind::Program | Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_) => {
-                matches.remove_one::<OsString>(flag.name).map(|value| (flag, Some(value)))
+    Ok(all()
+        .filter_map(|flag| match (flag.kind.value(), flag.kind) {
+            (None, _) => matches.get_flag(flag.name).then_some((flag, None)),
+            (Some(_), Kind::Words) => {
+                let values: Vec<OsString> = matches.remove_many(flag.name)?.collect();
+                Some((flag, Some(values.join(OsStr::new(" ")))))
             }
+            (Some(_), _) => matches.remove_one::<OsString>(flag.name).map(|value| (flag, Some(value))),
         })
         .collect())
 }
@@ -105,7 +112,7 @@ fn refusal(error: &clap::Error) -> String {
 /// One line for an option that does not exist, with the flag of that name where only the dashes are wrong.
 pub(crate) fn unknown(asked: &str, name: &str) -> String {
     let name = name.split('=').next().unwrap_or_default();
-    match FLAGS.iter().find(|flag| flag.name == name) {
+    match find(name) {
         Some(flag) => format!("no option {asked}; did you mean --{}?", flag.name),
         None => format!("no option {asked}; legate --help lists them all"),
     }
@@ -114,7 +121,7 @@ pub(crate) fn unknown(asked: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{command, help};
-    use crate::flags::FLAGS;
+    use crate::flags::GROUPS;
 
     #[test]
     fn clap_accepts_the_table() {
@@ -123,11 +130,13 @@ mod tests {
 
     #[test]
     fn help_shows_every_flag_variable_and_group() {
-        let text = help();
-        for flag in FLAGS {
-            assert!(text.contains(&format!("--{}", flag.name)), "{}", flag.name);
-            assert!(text.contains(flag.group), "{}", flag.group);
-            assert!(flag.variable.is_none_or(|variable| text.contains(variable)), "{}", flag.name);
+        let text = help(false);
+        for group in GROUPS {
+            assert!(text.contains(group.title), "{}", group.title);
+            for flag in group.flags {
+                assert!(text.contains(&format!("--{}", flag.name)), "{}", flag.name);
+                assert!(flag.variable.is_none_or(|variable| text.contains(variable)), "{}", flag.name);
+            }
         }
     }
 }

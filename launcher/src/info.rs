@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use crate::interpreter::{Interpreter, Way};
 use crate::machine::Machine;
 use crate::settings::{Setting, Settings};
-use crate::value::{Kind, show_bytes};
+use crate::size::show_bytes;
+use crate::value::Kind;
 
 /// Prints the versions of Python and NumPy, one a line.
 const ASK: &str = "import sys; print(*sys.version_info[:3], sep='.')
@@ -42,8 +43,9 @@ fn shown(setting: &Setting) -> String {
     let plain = setting.value.as_deref().map(|value| value.to_string_lossy().into_owned());
     let value = match (setting.flag.kind, plain) {
         (Kind::Switch { on, .. }, plain) => if plain.as_deref() == Some(on) { "yes" } else { "no" }.to_owned(),
+        (_, None) if setting.flag.default.is_empty() => "none".to_owned(),
         (_, None) => setting.flag.default.to_owned(),
-        (Kind::Memory, Some(plain)) => plain.parse().map_or(plain, show_bytes),
+        (Kind::Memory | Kind::Size, Some(plain)) => plain.parse().map_or(plain, show_bytes),
         (_, Some(plain)) => plain,
     };
     format!("{value} ({})", setting.source)

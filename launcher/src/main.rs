@@ -5,6 +5,7 @@
 //! arrays: `legate.start`, on the Python side, takes over before Python runs the program.
 
 mod command;
+mod completion;
 mod desk;
 mod elf;
 mod family;
@@ -12,11 +13,15 @@ mod flags;
 mod info;
 mod interpreter;
 mod job;
+mod logging;
 mod machine;
 mod parse;
+mod part;
 mod rank;
+mod reference;
 mod requirements;
 mod settings;
+mod size;
 mod start;
 mod supervise;
 mod value;
@@ -32,11 +37,13 @@ use std::process::ExitCode;
 
 use interpreter::Interpreter;
 use job::{Job, Shape};
+use logging::Levels;
 use machine::Machine;
 use parse::{Line, Program};
 use rank::Rank;
 use settings::Settings;
 use start::Start;
+use value::Written;
 
 /// Exit code for our own errors, as Python's for a bad command line.
 const REFUSED: u8 = 2;
@@ -72,15 +79,33 @@ fn main() -> ExitCode {
 fn run(rank: Option<&Rank>) -> Result<End, String> {
     let line = parse::parse(env::args_os().skip(1))?;
     if line.has("help") {
-        return Ok(End::Text(command::help()));
+        return Ok(End::Text(command::help(false)));
+    }
+    if line.has("reference") {
+        return Ok(End::Text(reference::text()));
     }
     if line.has("version") {
         return Ok(End::Text(format!("legate {}\n", env!("CARGO_PKG_VERSION"))));
     }
     let machine = Machine::look();
+    if let Some(shell) = line.value("completion") {
+        let asked = flags::find("completion")
+            .map_or(Ok(shell.to_owned()), |flag| flag.kind.plain(shell, Written::AfterFlag, &machine));
+        let shell = asked.map_err(|why| format!("--completion: {why}"))?;
+        return Ok(End::Text(completion::script(&shell.to_string_lossy())));
+    }
     let settings = Settings::gather(&line, |name| env::var_os(name), &machine)?;
+    let levels = Levels::read(&settings.given("logging").unwrap_or_default().to_string_lossy())?;
+    if rank.is_none_or(|rank| rank.number == 0) {
+        levels.greet_strangers();
+    }
     let python = Interpreter::find(settings.given("python"))?;
     let way = python.way();
+    levels.log("launcher", "info", format_args!("{} (found by {}), {way}", python.path.display(), python.found));
+    for setting in settings.0.iter().filter(|setting| setting.value.is_some()) {
+        let value = setting.value.as_deref().unwrap_or_default().display();
+        levels.log("launcher", "debug", format_args!("--{} is {value} ({})", setting.flag.name, setting.source));
+    }
     if line.has("info") {
         return Ok(End::Text(info::text(&python, &way, &machine, &settings)));
     }
@@ -113,6 +138,7 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         if verbose {
             eprintln!("legate: {job}");
         }
+        levels.log("launcher", "info", &job);
         return supervise::run(&job, verbose).map(End::Code);
     }
     if verbose {

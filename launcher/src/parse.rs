@@ -4,12 +4,12 @@
 //! program's. Words with two dashes go through clap with the table of flags; words with one dash are Python's own,
 //! possibly several letters in one. It does not check values.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::command;
 use crate::flags::{Flag, LETTERS, Letter, PYTHON_LONG, find};
-use crate::value::Kind;
+use crate::value::{Kind, Value};
 
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,11 @@ impl Line {
     /// Whether the flag was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.flags.iter().any(|(flag, _)| flag.name == name)
+    }
+
+    /// The value of the flag, as written.
+    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
+        self.flags.iter().find(|(flag, _)| flag.name == name)?.1.as_deref()
     }
 }
 
@@ -102,12 +107,12 @@ fn take_long(
             line.python.extend(["-m".into(), module.clone()]);
             line.program = Some(Program::Module(module));
         }
-        Some(Kind::Switch { .. } | Kind::Act) | None => long.push(word),
-        Some(Kind::Path | Kind::Count | Kind::Cpus | Kind::Memory | Kind::Callers | Kind::Choice(_)) => {
+        Some(kind) if kind.value() == Some(Value::Needed) => {
             let mut whole = OsString::from(format!("--{name}="));
             whole.push(value_of(value)?);
             long.push(whole);
         }
+        Some(_) | None => long.push(word),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "asks for CPU masks, and points standard streams elsewhere")]
+#![expect(unsafe_code, reason = "points standard streams elsewhere")]
 //! This process as one of the ranks of a job: who says so, its share of the node, its streams.
 //!
 //! Promises that ranks which were started without an MPI are refused instead of running as independent copies, and that only rank
@@ -8,13 +8,12 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
 use crate::desk::{self, HIGH};
 use crate::family::Family;
-use crate::machine::Machine;
+use crate::machine::{Machine, mask_of};
 use crate::settings::Settings;
 
 /// Who started ranks: the variables that tell, in the order in which they are looked at.
@@ -137,8 +136,8 @@ impl Rank {
     /// CPUs for this rank: those that it was bound to, or its share of the node's.
     fn cpus(&self, machine: &Machine) -> usize {
         let parent = std::os::unix::process::parent_id();
-        match (cpus_of(0), cpus_of(parent)) {
-            (Some(own), Some(parents)) if own < parents => machine.cpus,
+        match mask_of(parent) {
+            Some(parents) if machine.mask.len() < parents.len() => machine.cpus,
             _ => (machine.cpus / self.local).max(1),
         }
     }
@@ -189,19 +188,6 @@ fn point(stream: RawFd, other: RawFd) -> io::Result<()> {
 fn close(stream: RawFd) {
     // SAFETY: an open stream that nothing else knows of.
     unsafe { libc::close(stream) };
-}
-
-/// Number of CPUs in a process's mask; 0 means this process.
-fn cpus_of(process: u32) -> Option<usize> {
-    let mut mask = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: a mask of the size given; it is read where the call has filled it in.
-    unsafe {
-        let size = size_of::<libc::cpu_set_t>();
-        if libc::sched_getaffinity(process as libc::pid_t, size, mask.as_mut_ptr()) != 0 {
-            return None;
-        }
-        Some(libc::CPU_COUNT(&mask.assume_init()) as usize)
-    }
 }
 
 /// The largest number in `4`, or in Slurm's `4(x2),3`.

@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use crate::flags::{FLAGS, Flag};
+use crate::flags::{self, Flag};
 use crate::machine::Machine;
 use crate::parse::{Line, parse, shell_words};
 use crate::value::{Kind, Written};
@@ -64,7 +64,7 @@ impl Settings {
             Some(text) => read_config(&text).map_err(|why| format!("{CONFIG}: {why}"))?,
             None => Line::default(),
         };
-        let with_variable = FLAGS.iter().filter_map(|flag| Some((flag, flag.variable?)));
+        let with_variable = flags::all().filter_map(|flag| Some((flag, flag.variable?)));
         let settings = with_variable.map(|(flag, own)| {
             let found = written(flag, line)
                 .map(|text| (text, Source::CommandLine))
@@ -91,22 +91,17 @@ impl Settings {
 
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.0.iter().any(|setting| match setting.flag.kind {
-            Kind::Switch { on, .. } => setting.flag.name == name && setting.value.as_deref() == Some(OsStr::new(on)),
-            Kind::Act
-            | Kind::Program
-            | Kind::Path
-            | Kind::Count
-            | Kind::Cpus
-            | Kind::Memory
-            | Kind::Callers
-            | Kind::Choice(_) => false,
+        self.0.iter().any(|setting| {
+            let value = setting.value.as_deref();
+            setting.flag.name == name
+                && matches!(setting.flag.kind, Kind::Switch { on, .. } if value == Some(OsStr::new(on)))
         })
     }
 
-    /// Variables for Python's side: all that somebody gave, in plain form.
+    /// Variables for Python's side: what somebody gave of what it reads, in plain form.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
-        self.0.iter().filter_map(|setting| Some((setting.flag.variable?, setting.value.as_deref()?)))
+        let handed_on = self.0.iter().filter(|setting| setting.flag.to_python);
+        handed_on.filter_map(|setting| Some((setting.flag.variable?, setting.value.as_deref()?)))
     }
 }
 
@@ -122,7 +117,7 @@ fn written(flag: &Flag, line: &Line) -> Option<OsString> {
 fn read_config(text: &OsStr) -> Result<Line, String> {
     let text = text.to_str().ok_or("is not UTF-8")?;
     let line = parse(shell_words(text)?)?;
-    if line.program.is_some() || !line.python.is_empty() || line.flags.iter().any(|row| row.0.kind == Kind::Act) {
+    if line.program.is_some() || !line.python.is_empty() || line.flags.iter().any(|row| row.0.kind.is_act()) {
         return Err(format!("holds settings only, no program and none of Python's options: {text}"));
     }
     Ok(line)
@@ -135,12 +130,10 @@ mod tests {
     use crate::parse::{parse, shell_words};
     use std::ffi::{OsStr, OsString};
 
-    const MACHINE: Machine = Machine { cpus: 4, memory_bytes: Some(8 << 30) };
-
     fn gather(words: &str, variables: &[(&str, &str)]) -> Result<Settings, String> {
         let line = parse(shell_words(words)?)?;
         let lookup = |name: &str| variables.iter().find(|row| row.0 == name).map(|row| OsString::from(row.1));
-        Settings::gather(&line, lookup, &MACHINE)
+        Settings::gather(&line, lookup, &Machine::of_test())
     }
 
     fn cpus(words: &str, variables: &[(&str, &str)]) -> (Option<String>, Source) {

@@ -5,7 +5,11 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::logging;
 use crate::machine::Machine;
+use crate::parse::shell_words;
+use crate::part::Part;
+use crate::size::{MIB, bytes, show_bytes};
 
 /// What kind of value a flag takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +29,42 @@ pub(crate) enum Kind {
     Path,
     /// A whole number of at least 1.
     Count,
-    /// A number of CPUs that this process may use.
+    /// A whole number, or 0.
+    Number,
+    /// A number of CPUs that this process may use, or 0.
     Cpus,
+    /// A number of GPUs, of which this build can use none.
+    Gpus,
     /// An amount of memory that this machine has.
     Memory,
+    /// An amount of memory somewhere else.
+    Size,
     /// `user`, `all`, `none`, or module prefixes.
     Callers,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// One of these words, and nothing but to answer it.
+    Ask(&'static [&'static str]),
+    /// `auto`, `always` or `never`; without a value: always.
+    When,
+    /// A command's first words, as for a shell; given again, they add up.
+    Words,
+    /// Levels of logging.
+    Levels,
+    /// What each rank of a node is given, with slashes between the ranks.
+    Binding(Part),
+}
+
+/// Whether a flag takes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// In the same word after `=`, or in the next word.
+    Needed,
+    /// After `=` only.
+    After {
+        /// What it is when not written.
+        bare: &'static str,
+    },
 }
 
 /// Where a value was written: a plain `sysmem` is MiB on a command line and bytes in the variable, which is also how
@@ -45,7 +77,60 @@ pub(crate) enum Written {
     InVariable,
 }
 
+/// Values of [`Kind::When`].
+pub(crate) const WHENS: &[&str] = &["auto", "always", "never"];
+
+impl Written {
+    /// Bytes that a plain number counts in.
+    fn plain_unit(self) -> f64 {
+        match self {
+            Written::AfterFlag => MIB,
+            Written::InVariable => 1.0,
+        }
+    }
+}
+
 impl Kind {
+    /// Whether flags of this kind take a value; none where they never do.
+    pub(crate) fn value(self) -> Option<Value> {
+        match self {
+            Kind::Switch { .. } | Kind::Act => None,
+            Kind::When => Some(Value::After { bare: "always" }),
+            Kind::Program
+            | Kind::Path
+            | Kind::Count
+            | Kind::Number
+            | Kind::Cpus
+            | Kind::Gpus
+            | Kind::Memory
+            | Kind::Size
+            | Kind::Callers
+            | Kind::Choice(_)
+            | Kind::Ask(_)
+            | Kind::Words
+            | Kind::Levels
+            | Kind::Binding(_) => Some(Value::Needed),
+        }
+    }
+
+    /// The words that a value may be; empty where it is no choice.
+    pub(crate) fn choices(self) -> &'static [&'static str] {
+        if let Kind::Choice(words) | Kind::Ask(words) = self {
+            words
+        } else if self == Kind::When {
+            WHENS
+        } else if self == Kind::Levels {
+            logging::LEVELS
+        } else {
+            &[]
+        }
+    }
+
+    /// Whether flags of this kind are something to do instead of running a program.
+    pub(crate) fn is_act(self) -> bool {
+        matches!(self, Kind::Act | Kind::Ask(_))
+    }
+
     /// The plain form of a value, or what is wrong with it.
     pub(crate) fn plain(self, text: &OsStr, written: Written, machine: &Machine) -> Result<OsString, String> {
         let shown = text.to_string_lossy();
@@ -54,6 +139,7 @@ impl Kind {
             Kind::Switch { on, off } if shown == on || shown == off => Ok(text.to_owned()),
             Kind::Switch { .. } | Kind::Act => Err(format!("'{shown}' is neither 0 nor 1")),
             Kind::Count => Ok(count(&shown)?.to_string().into()),
+            Kind::Number => Ok(number(&shown)?.to_string().into()),
             Kind::Cpus => {
                 let asked = count(&shown)?;
                 if asked > machine.cpus as u64 {
@@ -62,20 +148,42 @@ impl Kind {
                 }
                 Ok(asked.to_string().into())
             }
+            Kind::Gpus => match (number(&shown)?, machine.gpus) {
+                (0, _) => Ok("0".into()),
+                (asked, 0) => Err(format!("asked for {asked}, but this machine has no GPU")),
+                (asked, has) if asked > has as u64 => Err(format!("asked for {asked}, but this machine has {has}")),
+                (asked, has) => Err(format!(
+                    "asked for {asked} of this machine's {has}, but this build computes on CPUs only: leave it out"
+                )),
+            },
+            Kind::Size => match number(&shown) {
+                Ok(0) => Ok("0".into()),
+                _ => Ok(bytes(&shown, written.plain_unit())?.to_string().into()),
+            },
             Kind::Memory => {
-                let plain_unit = match written {
-                    Written::AfterFlag => MIB,
-                    Written::InVariable => 1.0,
+                let asked = match number(&shown) {
+                    Ok(0) => 0,
+                    _ => bytes(&shown, written.plain_unit())?,
                 };
-                let asked = bytes(&shown, plain_unit)?;
                 if machine.memory_bytes.is_some_and(|most| asked > most) {
                     let most = show_bytes(machine.memory_bytes.unwrap_or_default());
                     return Err(format!("asked for {}, but this machine has {most}", show_bytes(asked)));
                 }
                 Ok(asked.to_string().into())
             }
-            Kind::Choice(words) if words.contains(&&*shown) => Ok(text.to_owned()),
-            Kind::Choice(words) => Err(format!("'{shown}' is none of {}", words.join(", "))),
+            Kind::Choice(_) | Kind::Ask(_) | Kind::When => {
+                let words = self.choices();
+                if !words.contains(&&*shown) {
+                    return Err(format!("'{shown}' is none of {}", words.join(", ")));
+                }
+                Ok(text.to_owned())
+            }
+            Kind::Words => match shell_words(&shown)?.is_empty() {
+                true => Err("names no command".to_owned()),
+                false => Ok(text.to_owned()),
+            },
+            Kind::Levels => logging::Levels::read(&shown).map(|_| text.to_owned()),
+            Kind::Binding(part) => part.read_all(&shown, machine).map(|_| text.to_owned()),
             Kind::Callers => {
                 let is_name = |name: &str| {
                     !name.is_empty()
@@ -91,6 +199,10 @@ impl Kind {
     }
 }
 
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number"))
+}
+
 fn count(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("'{text}' is not a whole number of at least 1")),
@@ -98,93 +210,15 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
-
-/// Units by their letters in lower case: single letters and `..iB` count in 1024, `..B` in 1000.
-const UNITS: &[(&str, f64)] = &[
-    ("b", 1.0),
-    ("k", 1024.0),
-    ("ki", 1024.0),
-    ("kib", 1024.0),
-    ("kb", 1e3),
-    ("m", MIB),
-    ("mi", MIB),
-    ("mib", MIB),
-    ("mb", 1e6),
-    ("g", 1024.0 * MIB),
-    ("gi", 1024.0 * MIB),
-    ("gib", 1024.0 * MIB),
-    ("gb", 1e9),
-    ("t", MIB * MIB),
-    ("ti", MIB * MIB),
-    ("tib", MIB * MIB),
-    ("tb", 1e12),
-];
-
-/// An amount of memory; a number without a unit counts in `plain_unit` bytes.
-fn bytes(text: &str, plain_unit: f64) -> Result<u64, String> {
-    let refuse = || format!("'{text}' is not a size: write 512M, 1.5G, 8GiB, or a plain number");
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: f64 = number.parse().map_err(|_| refuse())?;
-    let unit = unit.trim().to_ascii_lowercase();
-    let scale = if unit.is_empty() {
-        plain_unit
-    } else {
-        UNITS.iter().find(|row| row.0 == unit).map(|row| row.1).ok_or_else(refuse)?
-    };
-    let amount = (number * scale).floor();
-    if amount < 1.0 || amount >= u64::MAX as f64 { Err(refuse()) } else { Ok(amount as u64) }
-}
-
-/// An amount of memory for people: `1.5 GiB`.
-pub(crate) fn show_bytes(amount: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    match units.iter().find(|unit| amount >> unit.1 > 0) {
-        Some((unit, shift)) => {
-            let text = format!("{:.1}", amount as f64 / (1_u64 << shift) as f64);
-            format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
-        }
-        None => format!("{amount} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Written, bytes, show_bytes};
+    use super::{Kind, Written};
     use crate::machine::Machine;
     use std::ffi::OsStr;
 
-    const MACHINE: Machine = Machine { cpus: 4, memory_bytes: Some(8 << 30) };
-
     fn plain(kind: Kind, text: &str) -> Result<String, String> {
-        kind.plain(OsStr::new(text), Written::AfterFlag, &MACHINE).map(|value| value.into_string().expect("text"))
-    }
-
-    #[test]
-    fn sizes() {
-        for (text, expected) in [
-            ("1", 1 << 20),
-            ("1b", 1),
-            ("4k", 4096),
-            ("4KB", 4000),
-            ("1.5G", 3 << 29),
-            ("2 GiB", 2 << 30),
-            ("1T", 1 << 40),
-        ] {
-            assert_eq!(bytes(text, 1024.0 * 1024.0), Ok(expected), "{text}");
-        }
-        assert_eq!(bytes("4096", 1.0), Ok(4096));
-        for text in ["", "G", "-1", "1..5", "1q", "0", "1e9", "99999999999T"] {
-            assert!(bytes(text, 1.0).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes_for_people() {
-        assert_eq!(show_bytes(5), "5 B");
-        assert_eq!(show_bytes(3 << 29), "1.5 GiB");
-        assert_eq!(show_bytes(8 << 30), "8 GiB");
+        kind.plain(OsStr::new(text), Written::AfterFlag, &Machine::of_test())
+            .map(|value| value.into_string().expect("text"))
     }
 
     #[test]
@@ -192,6 +226,8 @@ mod tests {
         assert_eq!(plain(Kind::Cpus, "4"), Ok("4".into()));
         assert_eq!(plain(Kind::Cpus, "5"), Err("asked for 5, but this process may use 4 CPUs".into()));
         assert_eq!(plain(Kind::Memory, "9G"), Err("asked for 9 GiB, but this machine has 8 GiB".into()));
+        assert_eq!(plain(Kind::Gpus, "0"), Ok("0".into()));
+        assert_eq!(plain(Kind::Gpus, "2"), Err("asked for 2, but this machine has no GPU".into()));
         assert_eq!(plain(Kind::Memory, "1G"), Ok("1073741824".into()));
     }
 

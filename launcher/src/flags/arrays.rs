@@ -1,0 +1,58 @@
+//! How large arrays are cut, gathered and joined.
+//!
+//! Rows of the table of flags; what they do is elsewhere.
+
+use super::{Flag, Group};
+use crate::value::Kind;
+
+/// The group.
+pub(super) const GROUP: Group = Group {
+    title: "How arrays are computed",
+    flags: &[
+        Flag {
+            name: "min-cpu-chunk",
+            value_name: "N",
+            kind: Kind::Count,
+            default: "32768",
+            help: "Elements in the smallest tile; smaller arrays stay with NumPy",
+            variable: Some("LEGATE_MIN_CPU_CHUNK"),
+            to_python: true,
+        },
+        Flag {
+            name: "min-gpu-chunk",
+            value_name: "N",
+            kind: Kind::Count,
+            default: "1048576",
+            help: "Elements in the smallest tile on a GPU; without effect, as --gpus",
+            variable: Some("LEGATE_MIN_GPU_CHUNK"),
+            to_python: false,
+        },
+        Flag {
+            name: "window-size",
+            value_name: "N",
+            kind: Kind::Count,
+            default: "128",
+            help: "Operations gathered before they are joined and run",
+            variable: Some("LEGATE_WINDOW_SIZE"),
+            to_python: true,
+        },
+        Flag {
+            name: "no-fusion",
+            value_name: "",
+            kind: Kind::Switch { on: "0", off: "1" },
+            default: "",
+            help: "Run every operation by itself",
+            variable: Some("LEGATE_FUSION"),
+            to_python: true,
+        },
+        Flag {
+            name: "processors",
+            value_name: "N",
+            kind: Kind::Count,
+            default: "one for each CPU",
+            help: "Processors to pretend to have when arrays are cut into tiles; for tests",
+            variable: Some("LEGATE_PROCESSORS"),
+            to_python: true,
+        },
+    ],
+};
