@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::array::DeferredArray;
 use crate::host;
 use crate::operators::{Outcome, apply, at_once, named};
-use crate::ops::reduce;
+use crate::ops::{product, reduce};
 use crate::state::{Shim, started};
 use crate::ufuncs;
 use crate::values::{Kind, Value};
@@ -63,6 +63,9 @@ pub(crate) fn called_plainly<'py>(
         Outcome::Done(result) => Ok(result),
         Outcome::Host { small: true } => at_once(py, shim, ufunc, operands),
         Outcome::Host { small: false } => {
+            if let Some(product) = product::by_ufunc(shim, ufunc, operands)? {
+                return Ok(product);
+            }
             let args = PyTuple::new(py, operands.iter().map(|operand| (*operand).clone()))?;
             // Not by the hook, which brought it here.
             host::call(&ufunc.getattr(pyo3::intern!(py, "__call__"))?, &args, None, ufuncs::ufunc_name(shim, ufunc)?)
@@ -91,10 +94,17 @@ pub(crate) fn by_protocol<'py>(
     match outcome {
         Outcome::Done(result) => Ok(result),
         Outcome::Host { small } => {
-            if small && kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
+            if kwargs.is_none_or(|kwargs| kwargs.is_empty()) {
                 let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
                 let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
-                return at_once(py, shim, ufunc, &borrowed);
+                if small {
+                    return at_once(py, shim, ufunc, &borrowed);
+                }
+                if method.to_str()? == "__call__"
+                    && let Some(product) = product::by_ufunc(shim, ufunc, &borrowed)?
+                {
+                    return Ok(product);
+                }
             }
             host::call(&ufunc.getattr(method)?, inputs, kwargs, ufuncs::ufunc_name(shim, ufunc)?)
         }

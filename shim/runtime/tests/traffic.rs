@@ -209,6 +209,20 @@ fn an_aligned_chain_sends_nothing() {
 }
 
 #[test]
+fn a_written_row_draws_no_other_rows_to_where_it_lives() {
+    let plans = plans(|shard| {
+        let (grid, other, copy, source) = (shard.spread(), shard.spread(), shard.field(), shard.field());
+        shard.stage();
+        // The last row, element by element, in one group with rows of another field.
+        let row = View { offset: 15 * ROW, strides: smallvec![8, ROW], item_bytes: 8 };
+        shard.map([SIDE, 1], (&grid, row), &[(&source, element())]);
+        shard.map([SIDE, SIDE], (&copy, view(0, 0)), &[(&other, view(0, 0))]);
+        shard.stage();
+    });
+    assert_eq!(plans, ["", "0 -> 3: 32\n1 -> 3: 32\n2 -> 3: 32"]);
+}
+
+#[test]
 fn a_full_sum_is_one_exchange_of_two_steps() {
     let plans = plans(|shard| {
         let (grid, sum) = (shard.spread(), shard.field());

@@ -54,6 +54,25 @@ fn dot<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> 
     host::call(&function, args, kwargs, "dot")
 }
 
+/// The product that a call of a ufunc of NumPy's with two operands asks for; `None` for other ufuncs and what is left to the host.
+pub(crate) fn by_ufunc<'py>(
+    shim: &Shim,
+    ufunc: &Bound<'py, PyAny>,
+    operands: &[&Bound<'py, PyAny>],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let [left, right] = operands else { return Ok(None) };
+    match ufuncs::ufunc_name(shim, ufunc)? {
+        "matmul" => match vectors::product(shim, left, right, Some("matmul"))? {
+            None => matrices(shim, ufunc, left, right),
+            product => Ok(product),
+        },
+        "matvec" if shim.shards > 1 && matrix(left).is_some() && matrix(right).is_none() => {
+            shared_out(left.py(), shim, left, right)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Rows, columns and dtype of a two-dimensional operand.
 fn matrix<'py>(operand: &Bound<'py, PyAny>) -> Option<(usize, usize, Bound<'py, PyAny>)> {
     let py = operand.py();

@@ -12,7 +12,7 @@ use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
 use crate::operators::{self, Outcome};
-use crate::ops::reduce;
+use crate::ops::{product, reduce};
 use crate::state::{Shim, array_functions, shim};
 use crate::ufuncs::{self, Map};
 use crate::values::{Kind, Value};
@@ -45,10 +45,17 @@ fn of_vectors<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let shim = shim(args.py())?;
-    if let Some((left, right)) = pair(args, kwargs)?
-        && let Some(product) = product(shim, &left, &right, None)?
-    {
-        return Ok(product);
+    if let Some((left, right)) = pair(args, kwargs)? {
+        if let Some(product) = product(shim, &left, &right, None)? {
+            return Ok(product);
+        }
+        let known = |operand| deferred(operand).is_some() || numpy_api::is_exact_array(operand);
+        if name == "inner" && shim.shards > 1 && known(&left) && known(&right) {
+            // Over the last axes of both; a vector is its own transpose.
+            if let Some(product) = product::shared_out(args.py(), shim, &left, &right.getattr("T")?)? {
+                return Ok(product);
+            }
+        }
     }
     host::call(&shim.host(args.py(), name)?, args, kwargs, name)
 }

@@ -1,7 +1,7 @@
 //! Shares: which rows of a group this shard runs, what it must receive and send before, and where results live after.
 //!
-//! Owner computes: rows are run where the largest written operand lives, else where the largest read one does, else they are
-//! shared out evenly. A group that cannot be cut by rows, or is small and touches nothing that lives somewhere, is run by every
+//! Owner computes: rows are run where the largest written operand lives (unless it is slight beside the others), else where
+//! the largest read one does, else they are shared out evenly. A group that cannot be cut by rows, or is small and touches nothing that lives somewhere, is run by every
 //! shard on the whole. All of it follows from the group's shape and the layouts, which are the same on every shard; whether a
 //! temporary is stored decides nothing.
 #![expect(unsafe_code, reason = "runs exchanges of parts of fields")]
@@ -21,6 +21,9 @@ use crate::field::Field;
 use crate::group::{Group, Member, Place, Split};
 use crate::launch::{Operand, Privilege, Work};
 use crate::transport::{Transport, TransportError};
+
+/// How many times larger the rows of other operands must be for the rows of a written one to be written from afar.
+const LIGHT: isize = 8;
 
 /// This shard's part of a group.
 pub(crate) struct Share {
@@ -158,18 +161,20 @@ fn decide<T>(
     }
     let owner = written
         .iter()
-        .filter_map(|walk| Some((walk, follow(walk, &wanted_home(walk, shards)?.0)?)))
-        .max_by_key(|(walk, _)| size(walk))
-        .map(|(_, cut)| cut);
-    let reader = || {
-        let homed = read.iter().filter(|walk| !walk.field().layout().is_everywhere(&walk.bytes()));
-        let large = homed.filter(|walk| walk.bytes().len() * 2 >= walk.field().bytes());
-        large
-            .filter_map(|walk| Some((walk, follow(walk, &walk.field().layout().home()?)?)))
-            .max_by_key(|(walk, _)| size(walk))
-            .map(|(_, cut)| cut)
-    };
-    let cut = owner.or_else(reader).unwrap_or_else(|| RowCut::natural(group.rows, group.grain, shards));
+        .filter_map(|walk| Some((size(&walk), follow(walk, &wanted_home(walk, shards)?.0)?)))
+        .max_by_key(|(size, _)| *size);
+    let homed = read.iter().filter(|walk| !walk.field().layout().is_everywhere(&walk.bytes()));
+    let reader = homed
+        .filter(|walk| walk.bytes().len() * 2 >= walk.field().bytes())
+        .filter_map(|walk| Some((size(&walk), follow(walk, &walk.field().layout().home()?)?)))
+        .max_by_key(|(size, _)| *size);
+    let natural = RowCut::natural(group.rows, group.grain, shards);
+    let fresh = written.iter().filter(|walk| wanted_home(walk, shards).is_none()).map(|walk| (size(&walk), natural));
+    // What little is written elsewhere goes home: it does not draw the rows of large operands to where it lives.
+    let bound = group.buffers.iter().any(|buffer| buffer.second);
+    let light = |size: isize, other: Option<(isize, RowCut)>| other.is_some_and(|(other, _)| size * LIGHT < other);
+    let others = reader.or_else(|| fresh.max_by_key(|(size, _)| *size));
+    let cut = owner.filter(|(size, _)| bound || !light(*size, others)).or(others).map_or(natural, |(_, cut)| cut);
     let mut homes: FxHashMap<u64, Home> = FxHashMap::default();
     let mut away = Vec::new();
     for walk in written {
