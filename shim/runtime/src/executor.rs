@@ -285,7 +285,7 @@ impl<B: Backend> Executor<B> {
         }
         let share = match self.is_alone() {
             true => None,
-            false => Some(share::begin(&group, self.mapper.min_tile, &*self.transport, &self.traffic)?),
+            false => Some(share::begin(&group, &self.mapper, &*self.transport, &self.traffic)?),
         };
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group
@@ -334,7 +334,7 @@ impl<B: Backend> Executor<B> {
         let launch = &group.members[0].launch;
         let share = match self.is_alone() {
             true => None,
-            false => Some(share::begin(group, self.mapper.min_tile, transport, traffic)?),
+            false => Some(share::begin(group, &self.mapper, transport, traffic)?),
         };
         let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();

@@ -11,6 +11,9 @@ pub struct Mapper {
     pub processors: usize,
     /// Fewest elements worth a tile; arrays below it are host arrays.
     pub min_tile: usize,
+    /// Fewest elements worth a shard's part of an array: where parts would be smaller and every shard has what an operation
+    /// reads, each does all of it.
+    pub min_share: usize,
     /// Launches after which a window closes.
     pub window: usize,
     /// Closed windows that may wait to be run before issue waits.
@@ -26,11 +29,19 @@ pub struct Mapper {
 /// Tiles for each processor: a few, so that a processor that the system slows down does not hold up the rest.
 const TILES_PER_PROCESSOR: usize = 4;
 
+/// Elements that no number of shards keeps each for itself: memory and work on them would not shrink with more shards.
+const MOST_COPIED: usize = 1 << 20;
+
 impl Mapper {
     /// Tiles that a group of `rows` rows with `row_elements` elements each is cut into.
     pub fn colours(&self, rows: usize, row_elements: usize) -> usize {
         let least = (self.min_tile / row_elements.max(1)).max(1);
         (rows / least).clamp(1, self.processors * if self.min_tile > 1 { TILES_PER_PROCESSOR } else { 1 })
+    }
+
+    /// Elements from which an operation on what every shard has is shared out.
+    pub(crate) fn min_spread(&self, shards: usize) -> usize {
+        self.min_share.saturating_mul(shards).min(self.min_tile.max(MOST_COPIED))
     }
 }
 
@@ -44,6 +55,7 @@ mod tests {
             cpus: 2,
             processors: 2,
             min_tile: 1000,
+            min_share: 1000,
             window: 64,
             run_ahead: 4,
             fusion: true,

@@ -20,6 +20,7 @@ use super::walk::{Walk, bytes_of};
 use crate::field::Field;
 use crate::group::{Group, Member, Place, Split};
 use crate::launch::{Operand, Privilege, Work};
+use crate::mapper::Mapper;
 use crate::transport::{Transport, TransportError};
 
 /// How many times larger the rows of other operands must be for the rows of a written one to be written from afar.
@@ -93,7 +94,7 @@ fn wanted_home(walk: &Walk<'_>, shards: usize) -> Option<(Home, bool)> {
 /// Decides the share of a group, receives what this shard's rows read, and sends what others' rows read of it.
 pub(crate) fn begin<T>(
     group: &Group<T>,
-    least: usize,
+    mapper: &Mapper,
     transport: &dyn Transport,
     traffic: &Traffic,
 ) -> Result<Share, TransportError> {
@@ -111,7 +112,7 @@ pub(crate) fn begin<T>(
         }
     }
     let shards = transport.shards();
-    let share = decide(group, &written, &read, least, shards);
+    let share = decide(group, &written, &read, mapper, shards);
     let Some(share) =
         share.map(|(cut, homes, away)| Share { rows: cut.rows_of(transport.shard()), cut: Some(cut), homes, away })
     else {
@@ -136,7 +137,7 @@ fn decide<T>(
     group: &Group<T>,
     written: &[Walk<'_>],
     read: &[Walk<'_>],
-    least: usize,
+    mapper: &Mapper,
     shards: usize,
 ) -> Option<Decision> {
     let cuttable = group.split == Split::Rows || (group.serial && chain::is_possible(group));
@@ -154,9 +155,10 @@ fn decide<T>(
     let elements = group.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
     let follow = |walk: &Walk<'_>, home: &Home| RowCut::following(home, walk.view(), &walk.row, walk.shift, group.rows);
     let lives = written.iter().any(|walk| walk.field().layout().home().is_some());
-    // Small work on what everybody has is done by everybody: then everybody has the results.
+    // Small work is done by everybody, and so is larger work on what everybody has: then everybody has the results.
     let known = read.iter().all(|walk| walk.field().layout().is_everywhere(&walk.bytes()));
-    if elements < least.max(2) && (known || !lives) {
+    let small = elements < mapper.min_tile.max(2);
+    if (small && (known || !lives)) || (known && !lives && elements < mapper.min_spread(shards)) {
         return None;
     }
     let owner = written
