@@ -13,8 +13,9 @@ use legate_kernels::execute::{self, Executable, FlagTable, Partials, Scratch};
 use legate_kernels::loops;
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
 use legate_runtime::group::{self, Group, Member, Place};
+use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -191,6 +192,23 @@ impl Backend for Kernels {
     fn add_parts(&self, launch: &Launch<Task>, parts: &[u8], bytes: usize, address: usize) {
         if let Task::Product(product) = &launch.task {
             matrix::add_parts(product, parts, bytes, address);
+        }
+    }
+
+    fn exchange(
+        &self,
+        launch: &Launch<Task>,
+        addresses: &[usize],
+        exchange: &Exchange<'_>,
+    ) -> Result<(), TransportError> {
+        match &launch.task {
+            Task::Exchange(task) => task(addresses, exchange),
+            Task::Map { .. }
+            | Task::Index { .. }
+            | Task::Reduce { .. }
+            | Task::Accumulate { .. }
+            | Task::Product(_)
+            | Task::Whole(_) => Ok(()),
         }
     }
 
@@ -374,7 +392,7 @@ impl Draft {
                         let output = self.access(Draft::walk(member, *output));
                         Step::Reduce { reducer, seed, input, output, axes, flags }
                     }
-                    Work::Map | Work::Total | Work::Accumulate | Work::Rows | Work::Whole => {
+                    Work::Map | Work::Total | Work::Accumulate | Work::Rows | Work::Exchange { .. } | Work::Whole => {
                         let buffer = match member.places[*output] {
                             Place::Buffer(index) | Place::Temporary(index) => index,
                         };
@@ -391,7 +409,7 @@ impl Draft {
                 let step = Step::Accumulate { kernel: kernel.clone(), seed: *seed, input, output, flags };
                 self.pass().steps.push(step);
             }
-            Task::Product(_) | Task::Whole(_) => {}
+            Task::Product(_) | Task::Exchange(_) | Task::Whole(_) => {}
         }
     }
 

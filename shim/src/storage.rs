@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use legate_runtime::view::View;
 use legate_runtime::{Field, Handle, Operand, Parallel, Privilege, Work};
@@ -23,12 +24,19 @@ use crate::task::Task;
 #[pyclass(frozen, module = "legate._core")]
 pub(crate) struct Storage {
     handle: Handle,
+    /// Whether the program has had an array over the memory, through which it may have written.
+    seen: AtomicBool,
 }
 
 impl Storage {
     /// The field.
     pub(crate) fn field(&self) -> &Arc<Field> {
         self.handle.field()
+    }
+
+    /// Whether values have changed by launches alone so far.
+    pub(crate) fn is_unseen(&self) -> bool {
+        !self.seen.load(Ordering::Relaxed)
     }
 }
 
@@ -52,7 +60,7 @@ pub(crate) fn phantom<'py>(
     strides: &[isize],
     offset: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let owner = Bound::new(descr.py(), Storage { handle })?;
+    let owner = Bound::new(descr.py(), Storage { handle, seen: AtomicBool::new(false) })?;
     let phantom = numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.into_any())?;
     numpy_api::let_own(&phantom)?;
     Ok(phantom)
@@ -215,6 +223,7 @@ fn over_field<'py>(
     pinned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let field = storage.get().field();
+    storage.get().seen.store(true, Ordering::Relaxed);
     let owner = if pinned {
         field.pin();
         Bound::new(py, Export { storage: storage.clone_ref(py) })?.into_any()

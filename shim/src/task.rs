@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use legate_kernels::program::{Element, Loop, Number, Reducer, Seed};
-use legate_runtime::Parallel;
+use legate_runtime::transport::TransportError;
+use legate_runtime::{Exchange, Parallel};
 use smallvec::SmallVec;
 
 /// Where an input value comes from.
@@ -49,6 +50,10 @@ pub(crate) struct Sink {
 
 /// A task of a [`legate_runtime::Work::Whole`] launch: gets the address of each operand's field.
 pub(crate) type WholeTask = Arc<dyn Fn(&[usize], &dyn Parallel) + Send + Sync>;
+
+/// A task of a [`legate_runtime::Work::Exchange`] launch: gets the address of each operand's field, and what is to be known of
+/// the shards.
+pub(crate) type ExchangeTask = Arc<dyn Fn(&[usize], &Exchange<'_>) -> Result<(), TransportError> + Send + Sync>;
 
 /// A matrix product, by NumPy's own loop: rows of the domain are rows of the left matrix, or (where the output has row stride 0)
 /// the summed index.
@@ -118,6 +123,8 @@ pub(crate) enum Task {
     },
     /// A matrix product; operands are the output, the left and the right matrix.
     Product(Product),
+    /// Wherever elements live.
+    Exchange(ExchangeTask),
     /// In its own way.
     Whole(WholeTask),
 }

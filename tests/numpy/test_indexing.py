@@ -19,6 +19,15 @@ a[1, [2, 3]]
 a[[1], 2]
 a[m]
 a[m[:, 0]]
+a.T[m.T]
+a[::2][m[::2]]
+f[f > 0]
+f[m]
+q[q[:, :, 0] > 3]
+a[host.arange(ROWS) % 3 == 0]
+a[m & (i > 5)][3:]
+m[m]
+a[i > 1e9].sum()
 a[:, m[0]]
 a[m[:, 0], 1]
 a[np.newaxis, [1, 2]]
@@ -89,6 +98,16 @@ a[m] += 10
 a[m] = a[m] * 2
 a[m] = np.arange(m.sum())
 a[m[:, 0]] = 3
+a[m[:, 0]] = b
+a[m[:, 0]] = a[m[:, 0]] + 1
+a[::2][m[::2]] = 4
+a[::2][m[::2]] = a[::2][m[::2]] * 2
+a.T[m.T] = a.T[m.T] - 1
+i[m] = a[m]
+q[q[:, :, 0] > 3] = q[0, 0]
+a[host.arange(ROWS) % 3 == 0] = -1
+m[m & (i > 5)] = i[m & (i > 5)] > 20
+a[m] = a[m] * a[m] + i[m]; m[0] = False; a[m] += 1; m[1, 1] = not m[1, 1]; result = a[m]
 a[:, [1, 0]] = a[:, [0, 1]]
 a[k] = np.arange(COLUMNS)
 a[k, 0] += 1

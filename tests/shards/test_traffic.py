@@ -15,6 +15,8 @@ START = f"""
 import numpy as np
 from legate import _core
 
+SIDE = {SIDE}
+
 def counted(what):
     before = _core.counters()
     result = what()
@@ -37,6 +39,14 @@ ROWS = {
     "an aligned chain": ("counted(lambda: (grid * 2 + other) / 3)", lambda steps: [(0, 0)]),
     "an unchanged halo": ("kept = [counted(lambda: grid[2:] + grid[:-2] + grid[1:-1]) for _ in range(2)]",
                           lambda steps: [(1, ROW_BYTES), (0, 0)]),
+    "one value by a mask": ("mask = grid < other\ncounted(lambda: grid.__setitem__(mask, 7))", lambda steps: [(0, 0)]),
+    # Whose result is shared out as evenly as what it is picked from: only the counts go around.
+    "elements by a mask": ("kept = counted(lambda: grid[grid <= other])", lambda steps: [(steps, steps * 8 * 2**steps)]),
+    # The first half of the rows makes up a result that is shared out evenly.
+    "elements of a half": ("grid[SIDE // 2:] = 5\nkept = counted(lambda: grid[grid <= other])",
+                           lambda steps: [(steps + 1, steps * 8 * 2**steps + SIDE * ROW_BYTES // 2**steps // 2)]),
+    "values by a mask": ("kept = grid[grid <= other]\ncounted(lambda: grid.__setitem__(grid <= other, kept))",
+                         lambda steps: [(steps, steps * 8 * 2**steps)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 

@@ -11,6 +11,8 @@
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
 #![expect(unsafe_code, reason = "copies bytes between instances")]
 
+mod own_way;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +54,9 @@ impl<T> Closed<T> {
                 Work::Rows | Work::Whole => {
                     launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum()
                 }
-                Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate => launch.domain.iter().product(),
+                Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Exchange { .. } => {
+                    launch.domain.iter().product()
+                }
             };
             elements = elements.saturating_add(size);
         }
@@ -283,6 +287,9 @@ impl<B: Backend> Executor<B> {
         if group.members[0].launch.work == Work::Rows {
             return self.run_rows(&group);
         }
+        if let Work::Exchange { along, unit } = group.members[0].launch.work {
+            return self.run_exchange(&group, along, unit);
+        }
         let share = match self.is_alone() {
             true => None,
             false => Some(share::begin(&group, &self.mapper, &*self.transport, &self.traffic)?),
@@ -312,51 +319,6 @@ impl<B: Backend> Executor<B> {
             share::end(&group, &share, &*self.transport, &self.traffic)?;
         }
         Ok(())
-    }
-
-    /// Runs a launch that is not divided: with several shards, each does all of it.
-    fn run_whole(&self, launch: &Launch<B::Task>) -> Result<(), TransportError> {
-        if !self.is_alone() {
-            for operand in &launch.operands {
-                let bytes = operand.view.extent(&launch.domain);
-                let bytes = bytes.start.max(0) as usize..bytes.end.max(0) as usize;
-                share::gather(&operand.field, &bytes, &*self.transport, &self.traffic)?;
-            }
-        }
-        let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
-        self.backend.whole(launch, &starts, &self.workers);
-        Ok(())
-    }
-
-    /// Runs a launch whose task takes any rows at once: this shard's, and all without others.
-    fn run_rows(&self, group: &Group<B::Task>) -> Result<(), TransportError> {
-        let (transport, traffic) = (&*self.transport, &self.traffic);
-        let launch = &group.members[0].launch;
-        let share = match self.is_alone() {
-            true => None,
-            false => Some(share::begin(group, &self.mapper, transport, traffic)?),
-        };
-        let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
-        let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
-        self.backend.rows(launch, &starts, &own);
-        let Some(share) = share else { return Ok(()) };
-        let folded = launch.operands.iter().zip(&starts).find(|(operand, _)| operand.privilege.writes());
-        if let Some((output, start)) = folded
-            && launch.folds_rows()
-            && !share.is_whole()
-        {
-            let extent = output.view.extent(&launch.domain);
-            let (address, bytes) = (start.wrapping_add_signed(extent.start), (extent.end - extent.start) as usize);
-            // SAFETY: the output's elements are these bytes of its field, which only the holder of the running role touches.
-            let sums = || unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec();
-            let merge = |lower: &[u8], upper: &[u8], _: Range<usize>| {
-                self.backend.add_parts(launch, &[lower, upper].concat(), bytes, address);
-                sums()
-            };
-            let all = collective::merge_all(transport, traffic, sums(), bytes, merge)?;
-            self.backend.add_parts(launch, &all, bytes, address);
-        }
-        share::end(group, &share, transport, traffic)
     }
 
     fn run_tiles(

@@ -157,7 +157,8 @@ impl<T> Draft<T> {
 
     fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
         let first = &self.members[0].launch;
-        if [launch.work, first.work].iter().any(|work| matches!(work, Work::Rows | Work::Whole)) {
+        if [launch.work, first.work].iter().any(|work| matches!(work, Work::Rows | Work::Exchange { .. } | Work::Whole))
+        {
             return Err("one side runs whole");
         }
         if self.members.len() >= MEMBERS_LIMIT {
@@ -326,7 +327,7 @@ impl<T> Draft<T> {
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
         let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();
-        let whole = matches!(self.members[0].launch.work, Work::Rows | Work::Whole);
+        let whole = matches!(self.members[0].launch.work, Work::Rows | Work::Exchange { .. } | Work::Whole);
         let mut assigned: Vec<Vec<Place>> = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
             let mut row = Vec::new();
@@ -368,7 +369,7 @@ impl<T> Draft<T> {
             member.places = row;
         }
         let only = &self.members[0].launch;
-        let split = if only.work == Work::Rows {
+        let split = if matches!(only.work, Work::Rows | Work::Exchange { .. }) {
             Split::Rows
         } else if whole || rows == 0 {
             Split::Single

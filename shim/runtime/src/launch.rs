@@ -11,6 +11,8 @@ use smallvec::SmallVec;
 
 use crate::field::{Field, Sequence};
 use crate::group::Group;
+use crate::shards::Exchange;
+use crate::transport::TransportError;
 use crate::view::{Axes, View};
 
 /// What a launch does to an operand.
@@ -59,6 +61,14 @@ pub enum Work {
     /// Any range of rows at once, in the task's own way. Where the output has row stride 0, what the ranges make of it is added
     /// up in the order of the shards.
     Rows,
+    /// Each shard has its rows of the first operands, and any element of the others may belong to any row: the task brings together
+    /// what lies apart ([`Exchange`]).
+    Exchange {
+        /// Number of operands that are walked by rows.
+        along: usize,
+        /// Bytes of an element of the other one that is written, which shards do not share.
+        unit: usize,
+    },
     /// Not divisible here: the task runs on whole operands, in its own way.
     Whole,
 }
@@ -87,6 +97,16 @@ impl<T> Launch<T> {
     /// Length of the row axis (1 for a domain without axes).
     pub fn rows(&self) -> usize {
         self.domain.first().copied().unwrap_or(1)
+    }
+
+    /// Number of operands that are walked by rows; the others are behind them.
+    pub(crate) fn along(&self) -> usize {
+        match self.work {
+            Work::Exchange { along, .. } => along,
+            Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Rows | Work::Whole => {
+                self.operands.len()
+            }
+        }
     }
 
     /// Whether all rows are folded into one, in order.
@@ -163,6 +183,13 @@ pub trait Backend: Send + Sync + 'static {
     fn rows(&self, launch: &Launch<Self::Task>, addresses: &[usize], rows: &Range<usize>);
     /// Adds up parts of the output of a [`Work::Rows`] launch, of `bytes` bytes each, and stores the sum at an address.
     fn add_parts(&self, launch: &Launch<Self::Task>, parts: &[u8], bytes: usize, address: usize);
+    /// Runs a [`Work::Exchange`] launch; `addresses` has one entry (start of the field) for each operand.
+    fn exchange(
+        &self,
+        launch: &Launch<Self::Task>,
+        addresses: &[usize],
+        exchange: &Exchange<'_>,
+    ) -> Result<(), TransportError>;
     /// Runs a [`Work::Whole`] launch; `addresses` has one entry (start of the field) for each operand.
     fn whole(&self, launch: &Launch<Self::Task>, addresses: &[usize], workers: &dyn Parallel);
 }

@@ -28,5 +28,5 @@ pub use field::{Field, Handle, Instance, Sequence};
 pub use launch::{Backend, Cut, Launch, Operand, Parallel, Privilege, Work};
 pub use mapper::Mapper;
 pub use pool::{Block, Pool};
-pub use shards::Traffic;
+pub use shards::{Division, Exchange, Traffic};
 pub use window::{Issued, Runtime, RuntimeError};

@@ -1,102 +1,145 @@
-//! Boolean masks: elements picked by a mask of the array's own shape, and assignment to them.
+//! Boolean masks: elements picked by a mask of an array's leading axes, and assignment to them.
 //!
-//! Reading `a[mask]` needs the number of set elements, so it waits for the mask (not for `a`); the elements are then
-//! gathered as one launch, each task at the sum of the counts before it. Assigning one value is an ordinary masked copy,
-//! which fuses; assigning an array spreads it as one launch. Masks that do not match an unbroken array go to the host.
+//! Reading `a[mask]` needs the number of set elements, so it waits for a launch that counts (and for nothing that is only read by
+//! later ones); the elements are then gathered as one launch, each task at the sum of the counts before it. Assigning what does
+//! not depend on the number - one value, or a row for all - is an ordinary masked copy, which fuses and sends nothing; assigning
+//! an array spreads it as one launch. On several shards each looks at its own rows alone: picked elements go from where they
+//! were found to where the result lives, assigned ones from where they live to where they are wanted.
 #![expect(unsafe_code, reason = "binds the gathering kernels to addresses")]
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use legate_kernels::gather::{self, Strided};
 use legate_kernels::scatter;
-use legate_runtime::partition::Partition;
+use legate_runtime::transport::TransportError;
 use legate_runtime::view::{Axes, View};
-use legate_runtime::{Operand, Parallel, Privilege, Work};
+use legate_runtime::{Exchange, Operand, Privilege, Sequence, Work};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use smallvec::{SmallVec, smallvec};
 
+use super::picks::{Found, Picked, count, intersection, parts_of};
 use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::Native;
 use crate::events::Mood;
+use crate::host;
+use crate::numpy_api;
+use crate::ops::create;
 use crate::report::How;
 use crate::state::Shim;
 use crate::storage::Storage;
-use crate::task::Task;
+use crate::task::{ExchangeTask, Task};
 use crate::ufuncs::{self, Target};
-use crate::values::{Kind, Value};
+use crate::values::{Kind, Value, ordered_strides};
 
-/// Elements that one task looks at: enough to outweigh its start, small enough to share out evenly.
-const TASK_ELEMENTS: usize = 1 << 16;
-
-/// An array and a mask of its shape, both unbroken and in the same order.
-struct Pair {
-    array: Shape,
+/// A deferred mask and the array that it picks from.
+struct Pair<'py> {
+    array: Bound<'py, DeferredArray>,
+    own: Shape,
     native: Native,
-    storage: Py<Storage>,
-    mask: Shape,
-    mask_storage: Py<Storage>,
+    mask: Bound<'py, DeferredArray>,
+    picks: Shape,
 }
 
-/// The pair, when both are deferred, match, and are not broken up.
-fn pair<'py>(py: Python<'py>, shim: &Shim, array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny>) -> Option<Pair> {
-    let mask = deferred(key)?;
-    let (own, picks) = (array.get().describe(py), mask.get().describe(py));
-    let native = shim.dtypes.at(own.descr)?;
-    let matches = shim.dtypes.at(picks.descr).is_some_and(|native| native.letter == b'?')
-        && own.shape == picks.shape
-        && own.size() > 0
-        && own.is_c_contiguous()
-        && picks.is_c_contiguous();
-    matches.then(|| Pair {
-        array: own,
-        native,
-        storage: array.get().storage(py),
-        mask: picks,
-        mask_storage: mask.get().storage(py),
-    })
-}
-
-/// An operand that a launch touches over `bytes` bytes.
-fn whole(storage: &Py<Storage>, offset: isize, bytes: usize, privilege: Privilege) -> Operand {
-    let view = View { offset, strides: smallvec![0], item_bytes: bytes };
-    Operand { field: storage.get().field().clone(), view, privilege }
-}
-
-/// How many elements are set in each stretch of the mask; waits for the mask.
-fn counts(py: Python<'_>, shim: &Shim, pair: &Pair) -> PyResult<(Partition, Vec<usize>)> {
-    let field = pair.mask_storage.get().field();
-    let size = pair.mask.size();
-    let start = pair.mask.offset as usize;
-    if shim.shards > 1 {
-        crate::storage::bring(py, shim, field, &(start..start + size))?;
-    } else {
-        shim.wait(py, field.last_write())?;
+impl<'py> Pair<'py> {
+    /// The pair, where the mask's axes are the array's first ones.
+    fn of(
+        py: Python<'py>,
+        shim: &Shim,
+        array: &Bound<'py, DeferredArray>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Pair<'py>>> {
+        let own = array.get().describe(py);
+        let Some(native) = shim.dtypes.at(own.descr) else { return Ok(None) };
+        let Some(mask) = mask_of(shim, key)? else { return Ok(None) };
+        let picks = mask.get().describe(py);
+        let is_leading = own.shape.starts_with(&picks.shape) && !picks.shape.is_empty();
+        if !is_leading || own.size() == 0 || shim.dtypes.at(picks.descr).is_none_or(|native| native.letter != b'?') {
+            return Ok(None);
+        }
+        Ok(Some(Pair { array: array.clone(), own, native, mask, picks }))
     }
-    let address = field.materialize() + start;
-    let partition = Partition::natural(size, size.div_ceil(TASK_ELEMENTS), 1);
-    let found: Vec<AtomicUsize> = (0..partition.colours).map(|_| AtomicUsize::new(0)).collect();
-    py.detach(|| {
-        shim.runtime.workers().each(partition.colours, &|colour| {
-            let tile = partition.tile(colour);
-            let mask = Strided { address: (address + tile.start) as *mut u8, stride: 1 };
-            // SAFETY: the mask is an unbroken stretch of `size` bytes inside its field, and is done.
-            let set = unsafe { gather::count_set(mask, tile.len()) };
-            found[colour].store(set, Ordering::Relaxed);
-        });
-    });
-    Ok((partition, found.into_iter().map(AtomicUsize::into_inner).collect()))
+
+    /// Lengths of the axes behind the mask's.
+    fn inner(&self) -> &[usize] {
+        &self.own.shape[self.picks.shape.len()..]
+    }
+
+    /// Bytes that one element of the mask picks.
+    fn row_bytes(&self) -> usize {
+        self.inner().iter().product::<usize>() * self.native.item_bytes
+    }
+
+    /// The domain of launches on it: elements of the mask, and elements that each picks.
+    fn domain(&self) -> Axes<usize> {
+        smallvec![self.picks.size(), self.inner().iter().product()]
+    }
+
+    /// Rows of an unbroken array with so many bytes for each element of the mask.
+    fn rows(&self, storage: &Py<Storage>, offset: isize, privilege: Privilege) -> Operand {
+        let item_bytes = self.native.item_bytes;
+        let view = View { offset, strides: smallvec![self.row_bytes() as isize, item_bytes as isize], item_bytes };
+        Operand { field: storage.get().field().clone(), view, privilege }
+    }
+
+    /// The unbroken mask, as rows.
+    fn mask_rows(&self, py: Python<'py>) -> Operand {
+        let view = View { offset: self.picks.offset, strides: smallvec![1, 0], item_bytes: 1 };
+        Operand { field: self.mask.get().storage(py).get().field().clone(), view, privilege: Privilege::Read }
+    }
+
+    /// The pair with an unbroken mask.
+    fn with_unbroken_mask(mut self, py: Python<'py>, shim: &Shim) -> PyResult<Option<Pair<'py>>> {
+        if !self.picks.is_c_contiguous() {
+            let Some(copied) = create::copy(py, shim, &self.mask, "C", None)? else { return Ok(None) };
+            self.picks = copied.get().describe(py);
+            self.mask = copied;
+        }
+        Ok(Some(self))
+    }
 }
 
-/// For each stretch, the number of set elements before it, and the number of all.
-fn places(counts: &[usize]) -> (Vec<usize>, usize) {
-    let mut before = Vec::with_capacity(counts.len());
-    let mut total = 0;
-    for count in counts {
-        before.push(total);
-        total += count;
+/// A mask as a deferred array; what the program does to a host array later does not count.
+fn mask_of<'py>(shim: &Shim, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeferredArray>>> {
+    if let Some(mask) = deferred(key) {
+        return Ok(Some(mask.clone()));
     }
-    (before, total)
+    if !numpy_api::is_exact_array(key) || numpy_api::geometry(key).size() == 0 {
+        return Ok(None);
+    }
+    let is_mask = shim.dtypes.at(numpy_api::descr_address(key)).is_some_and(|native| native.letter == b'?');
+    if is_mask { Ok(Some(host::over_memory(shim, &key.call_method1("copy", ("C",))?)?)) } else { Ok(None) }
+}
+
+/// A mask whose set elements were counted: its field, the launch that wrote it last, and its place in the field.
+type Counted = (u64, Sequence, isize, usize);
+
+/// The last count: programs pick from several arrays by one mask.
+static LAST: Mutex<Option<(Counted, Arc<Found>)>> = Mutex::new(None);
+
+/// How many elements of the mask are set; waits for the mask.
+fn found(py: Python<'_>, shim: &Shim, pair: &Pair<'_>) -> PyResult<Arc<Found>> {
+    let storage = pair.mask.get().storage(py);
+    let field = storage.get().field();
+    let counted: Counted = (field.number(), field.last_write(), pair.picks.offset, pair.picks.size());
+    if storage.get().is_unseen()
+        && let Some((known, found)) = &*LAST.lock()
+        && *known == counted
+    {
+        return Ok(found.clone());
+    }
+    let found = Arc::new(Found::default());
+    let (kept, offset) = (found.clone(), pair.picks.offset);
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        kept.keep(count(addresses[0].wrapping_add_signed(offset), exchange)?);
+        Ok(())
+    };
+    let work = Work::Exchange { along: 1, unit: 0 };
+    let sequence = issue(py, shim, "count", work, pair.domain(), smallvec![pair.mask_rows(py)], task, false)?;
+    shim.wait(py, sequence)?;
+    *LAST.lock() = Some((counted, found.clone()));
+    Ok(found)
 }
 
 /// `array[mask]`; `None` when it is for the host.
@@ -106,40 +149,76 @@ pub(crate) fn get<'py>(
     array: &Bound<'py, DeferredArray>,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(pair) = pair(py, shim, array, key) else { return Ok(None) };
-    let (partition, counts) = counts(py, shim, &pair)?;
-    let (before, total) = places(&counts);
-    if total < shim.settings.min_chunk {
-        return Ok(None);
+    let Some(mut pair) = Pair::of(py, shim, array, key)? else { return Ok(None) };
+    if !pair.own.is_c_contiguous() {
+        if !pair.inner().is_empty() {
+            return Ok(None);
+        }
+        let Some(copied) = create::copy(py, shim, array, "C", None)? else { return Ok(None) };
+        (pair.own, pair.array) = (copied.get().describe(py), copied);
     }
-    let bytes = pair.native.item_bytes;
-    let strides: Axes<isize> = smallvec![bytes as isize];
-    let target = ufuncs::fresh(py, shim, &[total], &strides, pair.native)?;
-    let operands: SmallVec<[Operand; 4]> = smallvec![
-        whole(&target.array.get().storage(py), 0, total * bytes, Privilege::Write),
-        whole(&pair.storage, pair.array.offset, pair.array.size() * bytes, Privilege::Read),
-        whole(&pair.mask_storage, pair.mask.offset, pair.mask.size(), Privilege::Read),
+    let Some(pair) = pair.with_unbroken_mask(py, shim)? else { return Ok(None) };
+    let found = found(py, shim, &pair)?;
+    let total = found.total();
+    let mut shape: Axes<usize> = smallvec![total];
+    shape.extend(pair.inner().iter().copied());
+    if shape.contains(&0) {
+        let descr = shim.dtypes.descr(py, pair.native.letter);
+        return Ok(Some(shim.host(py, "empty")?.call1((shape.to_vec(), descr))?));
+    }
+    let axes: SmallVec<[usize; 4]> = (0..shape.len()).rev().collect();
+    let strides = ordered_strides(&shape, &axes, pair.native.item_bytes);
+    let target = ufuncs::fresh(py, shim, &shape, &strides, pair.native)?;
+    let bytes = pair.row_bytes();
+    let operands = smallvec![
+        pair.rows(&pair.array.get().storage(py), pair.own.offset, Privilege::Read),
+        pair.mask_rows(py),
+        stretch(&target.array.get().storage(py), 0, total * bytes, Privilege::Write),
     ];
-    let (offset, mask_offset) = (pair.array.offset as usize, pair.mask.offset as usize);
-    let task = move |addresses: &[usize], workers: &dyn Parallel| {
-        workers.each(partition.colours, &|colour| {
-            let tile = partition.tile(colour);
-            let at = |address: usize, stride: usize| Strided { address: address as *mut u8, stride: stride as isize };
+    let (offset, mask_offset) = (pair.own.offset, pair.picks.offset);
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        let mask = addresses[1].wrapping_add_signed(mask_offset);
+        let picked = found.here(mask, exchange)?;
+        let source = addresses[0].wrapping_add_signed(offset);
+        exchange.workers().each(picked.stretches(), &|stretch| {
+            let (rows, before) = picked.stretch(stretch);
             // SAFETY: the stretch lies inside the unbroken mask and array; the output has room for all set elements, and
             // stretches write disjoint parts of it, each as many elements as were counted.
             unsafe {
                 gather::compress(
-                    at(addresses[2] + mask_offset + tile.start, 1),
-                    at(addresses[1] + offset + tile.start * bytes, bytes),
-                    tile.len(),
-                    at(addresses[0] + before[colour] * bytes, bytes),
+                    at(mask + rows.start, 1),
+                    at(source + rows.start * bytes, bytes),
+                    rows.len(),
+                    at(addresses[2] + before * bytes, bytes),
                     bytes,
                 );
             }
         });
+        bring_home(&picked, exchange, bytes)
     };
-    issue(py, shim, "compress", &[total], operands, task)?;
+    let work = Work::Exchange { along: 2, unit: bytes };
+    issue(py, shim, "compress", work, pair.domain(), operands, task, false)?;
+    if shape.iter().product::<usize>() < shim.settings.min_chunk {
+        return Ok(Some(target.array.get().alias(py, shim)?.call_method0("copy")?));
+    }
     Ok(Some(target.array.into_any()))
+}
+
+/// Sends elements of `bytes` bytes that were picked here to where they live, and takes those that live here.
+fn bring_home(picked: &Picked, exchange: &Exchange<'_>, bytes: usize) -> Result<(), TransportError> {
+    if !exchange.is_divided() {
+        return Ok(());
+    }
+    let scaled = |places: Range<usize>| places.start * bytes..places.end * bytes;
+    let made = scaled(picked.places(exchange.shard()));
+    let sends = parts_of(&made, exchange, |shard| exchange.part(0, shard));
+    let own = exchange.own(0);
+    let others = picked.shards_of(&(own.start / bytes..own.end.div_ceil(bytes)));
+    let receives: Vec<_> = others
+        .filter(|shard| *shard != exchange.shard())
+        .filter_map(|shard| Some((shard, intersection(&own, &scaled(picked.places(shard)))?)))
+        .collect();
+    exchange.pass(0, &sends, &receives)
 }
 
 /// `array[mask] = value`; `false` when it is for the host.
@@ -150,9 +229,15 @@ pub(crate) fn set<'py>(
     key: &Bound<'py, PyAny>,
     value: &Bound<'py, PyAny>,
 ) -> PyResult<bool> {
-    let Some(pair) = pair(py, shim, array, key) else { return Ok(false) };
+    let Some(pair) = Pair::of(py, shim, array, key)? else { return Ok(false) };
     let mood = shim.origins.mood(py)?;
-    if mood == Mood::Host || !pair.array.is_writeable() || pair.storage.is(&pair.mask_storage) {
+    let is_same = array.get().storage(py).is(pair.mask.get().storage(py));
+    let agrees = pair.own.offset == pair.picks.offset && pair.own.strides == pair.picks.strides;
+    if mood == Mood::Host || !pair.own.is_writeable() || (is_same && !agrees) {
+        return Ok(false);
+    }
+    let own = View { offset: pair.own.offset, strides: pair.own.strides.clone(), item_bytes: pair.native.item_bytes };
+    if own.overlaps_itself(&pair.own.shape) {
         return Ok(false);
     }
     let Some((kind, taken)) = Value::of(shim, value)? else { return Ok(false) };
@@ -170,70 +255,161 @@ pub(crate) fn set<'py>(
     if from.kind == b'c' && pair.native.kind != b'c' {
         return Ok(false);
     }
-    if let Value::Constant { axes: 0, .. } = taken {
-        let target = Target { array: array.clone(), shape: pair.array.clone(), native: pair.native };
-        let shape = pair.array.shape.clone();
-        let Some(mask) = deferred(key).and_then(|mask| Value::of_deferred(py, shim, mask)) else { return Ok(false) };
-        return ufuncs::copy(py, shim, taken, from, target, shape, Some(mask.1), mood);
+    let lengths = taken.shape();
+    let axes = pair.inner().len();
+    if lengths.len() <= axes
+        && lengths.iter().rev().zip(pair.inner().iter().rev()).all(|(one, own)| *one == 1 || one == own)
+    {
+        return pick_one(py, shim, &pair, taken, from, mood);
     }
-    spread(py, shim, &pair, &taken, from)
-}
-
-/// Spreads a one-dimensional array over the set elements.
-fn spread(py: Python<'_>, shim: &Shim, pair: &Pair, value: &Value<'_>, from: Native) -> PyResult<bool> {
-    let Value::Array { storage, shape, lent: false, .. } = value else { return Ok(false) };
-    if shape.shape.len() != 1 || from.letter != pair.native.letter || storage.is(&pair.storage) {
+    let mut wanted: Axes<usize> = smallvec![lengths[0]];
+    wanted.extend(pair.inner().iter().copied());
+    if wanted != lengths || is_same {
         return Ok(false);
     }
-    let (partition, counts) = counts(py, shim, pair)?;
-    let (before, total) = places(&counts);
+    let Some(pair) = pair.with_unbroken_mask(py, shim)? else { return Ok(false) };
+    spread(py, shim, pair, taken, from, mood)
+}
+
+/// Copies a value that is the same for every element of the mask.
+fn pick_one<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    pair: &Pair<'py>,
+    value: Value<'py>,
+    from: Native,
+    mood: Mood,
+) -> PyResult<bool> {
+    let target = Target { array: pair.array.clone(), shape: pair.own.clone(), native: pair.native };
+    let Some((_, mask)) = Value::of_deferred(py, shim, &pair.mask) else { return Ok(false) };
+    let Value::Array { storage, mut shape, native, lent } = mask else { return Ok(false) };
+    shape.shape.extend(pair.inner().iter().map(|_| 1));
+    shape.strides.extend(pair.inner().iter().map(|_| 0));
+    let mask = Value::Array { storage, shape, native, lent };
+    ufuncs::copy(py, shim, value, from, target, pair.own.shape.clone(), Some(mask), mood)
+}
+
+/// Spreads an array over the set elements of an unbroken mask.
+fn spread<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    pair: Pair<'py>,
+    value: Value<'py>,
+    from: Native,
+    mood: Mood,
+) -> PyResult<bool> {
+    let Value::Array { storage, shape, lent, .. } = &value else { return Ok(false) };
+    let (mut storage, mut shape, mut lent) = (storage.clone_ref(py), shape.clone(), *lent);
+    let found = found(py, shim, &pair)?;
+    let total = found.total();
     if total != shape.shape[0] {
         return Ok(false);
     }
-    let bytes = pair.native.item_bytes;
-    let line = View { offset: shape.offset, strides: smallvec![shape.strides[0]], item_bytes: bytes };
-    let operands: SmallVec<[Operand; 4]> = smallvec![
-        whole(&pair.storage, pair.array.offset, pair.array.size() * bytes, Privilege::ReadWrite),
-        Operand { field: storage.get().field().clone(), view: line, privilege: Privilege::Read },
-        whole(&pair.mask_storage, pair.mask.offset, pair.mask.size(), Privilege::Read),
+    let rows_first = |lengths: &[usize]| (0..lengths.len()).rev().collect::<SmallVec<[usize; 4]>>();
+    if from.letter != pair.native.letter || !shape.is_c_contiguous() || storage.is(pair.array.get().storage(py)) {
+        let strides = ordered_strides(&shape.shape, &rows_first(&shape.shape), pair.native.item_bytes);
+        let copied = ufuncs::fresh(py, shim, &shape.shape, &strides, pair.native)?;
+        (storage, shape, lent) = (copied.array.get().storage(py), copied.shape.clone(), false);
+        let lengths = shape.shape.clone();
+        if !ufuncs::copy(py, shim, value, from, copied, lengths, None, mood)? {
+            return Ok(false);
+        }
+    }
+    let unbroken = pair.own.is_c_contiguous();
+    let target = if unbroken {
+        Target { array: pair.array.clone(), shape: pair.own.clone(), native: pair.native }
+    } else {
+        // The values go to their places in an array of their own first.
+        let strides = ordered_strides(&pair.own.shape, &rows_first(&pair.own.shape), pair.native.item_bytes);
+        ufuncs::fresh(py, shim, &pair.own.shape, &strides, pair.native)?
+    };
+    let bytes = pair.row_bytes();
+    let (offset, mask_offset, start) = (target.shape.offset, pair.picks.offset, shape.offset);
+    let operands = smallvec![
+        pair.rows(&target.array.get().storage(py), offset, Privilege::ReadWrite),
+        pair.mask_rows(py),
+        stretch(&storage, start, total * bytes, Privilege::Read),
     ];
-    let (offset, mask_offset) = (pair.array.offset as usize, pair.mask.offset as usize);
-    let (start, stride) = (shape.offset, shape.strides[0]);
-    let task = move |addresses: &[usize], workers: &dyn Parallel| {
-        workers.each(partition.colours, &|colour| {
-            let tile = partition.tile(colour);
-            let at = |address: usize, stride: isize| Strided { address: address as *mut u8, stride };
-            let first = addresses[1].wrapping_add_signed(start + before[colour] as isize * stride);
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        let mask = addresses[1].wrapping_add_signed(mask_offset);
+        let picked = found.here(mask, exchange)?;
+        fetch(&picked, exchange, start as usize, bytes)?;
+        let (own, values) = (addresses[0].wrapping_add_signed(offset), addresses[2].wrapping_add_signed(start));
+        exchange.workers().each(picked.stretches(), &|stretch| {
+            let (rows, before) = picked.stretch(stretch);
             // SAFETY: as in `get`; stretches write disjoint parts of the array, and the values are another field's.
             unsafe {
                 scatter::expand(
-                    at(addresses[2] + mask_offset + tile.start, 1),
-                    at(addresses[0] + offset + tile.start * bytes, bytes as isize),
-                    tile.len(),
-                    at(first, stride),
+                    at(mask + rows.start, 1),
+                    at(own + rows.start * bytes, bytes),
+                    rows.len(),
+                    at(values + before * bytes, bytes),
                     bytes,
                 );
             }
         });
+        Ok(())
     };
-    issue(py, shim, "expand", &[total], operands, task)?;
-    Ok(true)
+    let work = Work::Exchange { along: 2, unit: 0 };
+    issue(py, shim, "expand", work, pair.domain(), operands, task, lent)?;
+    if unbroken {
+        return Ok(true);
+    }
+    let Some((_, spread)) = Value::of_deferred(py, shim, &target.array) else { return Ok(false) };
+    let native = pair.native;
+    pick_one(py, shim, &pair, spread, native, mood)
 }
 
-/// Issues a launch that runs in its own way.
+/// Receives the values of elements of `bytes` bytes, the first at byte `start`, that are wanted here, and sends those that live here.
+fn fetch(picked: &Picked, exchange: &Exchange<'_>, start: usize, bytes: usize) -> Result<(), TransportError> {
+    if !exchange.is_spread(0) {
+        return Ok(());
+    }
+    let scaled = |places: Range<usize>| start + places.start * bytes..start + places.end * bytes;
+    let wanted = scaled(picked.places(exchange.shard()));
+    if !exchange.is_divided() {
+        return exchange.gather(0, &wanted);
+    }
+    let receives = parts_of(&wanted, exchange, |shard| exchange.part(0, shard));
+    let own = exchange.own(0);
+    let place = |byte: usize| byte.saturating_sub(start) / bytes;
+    let others = picked.shards_of(&(place(own.start)..place(own.end + bytes - 1)));
+    let sends: Vec<_> = others
+        .filter(|shard| *shard != exchange.shard())
+        .filter_map(|shard| Some((shard, intersection(&own, &scaled(picked.places(shard)))?)))
+        .collect();
+    exchange.pass(0, &sends, &receives)
+}
+
+/// Elements at equal distances.
+fn at(address: usize, stride: usize) -> Strided {
+    Strided { address: address as *mut u8, stride: stride as isize }
+}
+
+/// An operand of which a launch may touch any of `bytes` bytes.
+fn stretch(storage: &Py<Storage>, offset: isize, bytes: usize, privilege: Privilege) -> Operand {
+    let view = View { offset, strides: smallvec![0, 0], item_bytes: bytes };
+    Operand { field: storage.get().field().clone(), view, privilege }
+}
+
+/// Issues a launch whose task looks for elements wherever they live; its number.
+#[expect(clippy::too_many_arguments, reason = "all that a launch is")]
 fn issue(
     py: Python<'_>,
     shim: &Shim,
     name: &'static str,
-    domain: &[usize],
+    work: Work,
+    domain: Axes<usize>,
     operands: SmallVec<[Operand; 4]>,
-    task: impl Fn(&[usize], &dyn Parallel) + Send + Sync + 'static,
-) -> PyResult<()> {
-    let domain: Axes<usize> = domain.iter().copied().collect();
+    task: impl Fn(&[usize], &Exchange<'_>) -> Result<(), TransportError> + Send + Sync + 'static,
+    at_once: bool,
+) -> PyResult<Sequence> {
     crate::shards::check_thread()?;
-    let issued = shim.runtime.launch(name.into(), Work::Whole, domain, operands, Task::Whole(Arc::new(task)));
+    let task: ExchangeTask = Arc::new(task);
+    let issued = shim.runtime.launch(name.into(), work, domain, operands, Task::Exchange(task));
     if shim.settings.report {
         shim.report.lock().note(py, name, How::Native, 0, 0.0);
     }
-    shim.settle(py, issued, false)
+    shim.settle(py, issued, at_once)?;
+    Ok(issued.sequence)
 }

@@ -6,6 +6,7 @@ pub(crate) mod create;
 pub(crate) mod join;
 pub(crate) mod mask;
 pub(crate) mod mean;
+mod picks;
 pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;

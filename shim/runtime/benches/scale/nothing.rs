@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use legate_runtime::group::Group;
-use legate_runtime::{Backend, Cut, Launch, Parallel, Sequence, Work};
+use legate_runtime::transport::TransportError;
+use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Sequence, Work};
 
 /// Bytes of a node and of the loose values of a part of a pairwise sum of doubles.
 const NODE_BYTES: usize = 16;
@@ -45,6 +46,10 @@ impl Backend for Nothing {
     fn rows(&self, _: &Launch<()>, _: &[usize], _: &Range<usize>) {}
 
     fn add_parts(&self, _: &Launch<()>, _: &[u8], _: usize, _: usize) {}
+
+    fn exchange(&self, _: &Launch<()>, _: &[usize], _: &Exchange<'_>) -> Result<(), TransportError> {
+        Ok(())
+    }
 
     fn whole(&self, _: &Launch<()>, _: &[usize], _: &dyn Parallel) {}
 }

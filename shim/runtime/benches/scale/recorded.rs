@@ -68,8 +68,15 @@ fn work_of(text: &str) -> Work {
         ("Whole", Work::Whole),
     ];
     let axes = || text.strip_prefix("Fold{axes:")?.strip_suffix('}')?.parse().ok();
+    let exchange = || {
+        let (along, unit) = text.strip_prefix("Exchange{along:")?.strip_suffix('}')?.split_once(",unit:")?;
+        Some(Work::Exchange { along: along.parse().ok()?, unit: unit.parse().ok()? })
+    };
     let found = plain.iter().find(|(name, _)| *name == text).map(|(_, work)| *work);
-    found.or_else(|| axes().map(|axes| Work::Fold { axes })).unwrap_or_else(|| panic!("{text} is no work"))
+    found
+        .or_else(|| axes().map(|axes| Work::Fold { axes }))
+        .or_else(exchange)
+        .unwrap_or_else(|| panic!("{text} is no work"))
 }
 
 impl Program {

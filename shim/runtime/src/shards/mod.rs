@@ -2,10 +2,12 @@
 //!
 //! A group runs in three steps: its share is decided and what its rows read is exchanged (`share`), this shard's rows are run
 //! (`executor`), and the layouts are brought up to date (`layout`). Planning is arithmetic on homes and cuts (`home`) and on
-//! the bytes that walks touch (`runs`); `moves` and `collective` carry bytes. Nothing here knows what is computed.
+//! the bytes that walks touch (`runs`); `moves` and `collective` carry bytes. Where values say what is needed, the task
+//! itself asks for it (`exchange`). Nothing here knows what is computed.
 
 pub(crate) mod chain;
 pub(crate) mod collective;
+pub(crate) mod exchange;
 mod home;
 pub(crate) mod layout;
 pub(crate) mod moves;
@@ -13,4 +15,5 @@ pub(crate) mod runs;
 pub(crate) mod share;
 mod walk;
 
+pub use exchange::{Division, Exchange};
 pub use moves::Traffic;

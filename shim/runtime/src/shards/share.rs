@@ -44,6 +44,11 @@ impl Share {
         self.cut.is_none()
     }
 
+    /// How rows are shared out; None when every shard runs all of them.
+    pub(crate) fn cut(&self) -> Option<RowCut> {
+        self.cut
+    }
+
     /// The rows that neighbouring shards run together.
     pub(crate) fn rows_of(&self, shards: &Range<usize>) -> Range<usize> {
         self.cut.map_or(self.rows.clone(), |cut| cut.rows_of(shards.start).start..cut.rows_of(shards.end - 1).end)
@@ -101,7 +106,7 @@ pub(crate) fn begin<T>(
     let mut written = Vec::new();
     let mut read = Vec::new();
     for member in &group.members {
-        for (operand, place) in member.launch.operands.iter().zip(&member.places) {
+        for (operand, place) in member.launch.operands.iter().zip(&member.places).take(member.launch.along()) {
             let walk = Walk::new(member, operand);
             if operand.privilege.writes() && !folds_rows(member, operand) {
                 written.push(Walk::new(member, operand));
@@ -293,7 +298,7 @@ pub(crate) fn end<T>(
     let mut moves = Moves::default();
     let mut written: Vec<Walk<'_>> = Vec::new();
     for member in &group.members {
-        for (operand, place) in member.launch.operands.iter().zip(&member.places) {
+        for (operand, place) in member.launch.operands.iter().zip(&member.places).take(member.launch.along()) {
             if operand.privilege.writes() && matches!(place, Place::Buffer(_)) && !folds_rows(member, operand) {
                 written.push(Walk::new(member, operand));
             }

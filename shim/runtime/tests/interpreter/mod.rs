@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use legate_runtime::group::{Group, Place};
+use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Launch, Parallel, Runtime, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Runtime, Sequence, Work};
 
 /// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
 #[derive(Clone, Copy)]
@@ -80,7 +81,7 @@ impl Kind {
                     Work::Total => total.push(value),
                     Work::Accumulate if row == 0 => at(0).write(value),
                     Work::Accumulate => at(0).write(at(0).read().wrapping_mul(31).wrapping_add(value)),
-                    Work::Map | Work::Fold { .. } | Work::Rows | Work::Whole => {
+                    Work::Map | Work::Fold { .. } | Work::Rows | Work::Exchange { .. } | Work::Whole => {
                         at(0).write(at(0).read().wrapping_add(value));
                     }
                 }
@@ -188,6 +189,10 @@ impl Backend for Interpreter {
     fn rows(&self, _: &Launch<Step>, _: &[usize], _: &Range<usize>) {}
 
     fn add_parts(&self, _: &Launch<Step>, _: &[u8], _: usize, _: usize) {}
+
+    fn exchange(&self, _: &Launch<Step>, _: &[usize], _: &Exchange<'_>) -> Result<(), TransportError> {
+        Ok(())
+    }
 
     fn whole(&self, _: &Launch<Step>, _: &[usize], _: &dyn Parallel) {}
 }
