@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use crate::interpreter::{Interpreter, Way};
 use crate::machine::Machine;
+use crate::part::show_list;
 use crate::settings::{Setting, Settings};
+use crate::share::Share;
 use crate::size::show_bytes;
 use crate::value::Kind;
 
@@ -18,7 +20,13 @@ except ImportError as error:
     print('none:', error)";
 
 /// What `--info` prints.
-pub(crate) fn text(python: &Interpreter, way: &Way, machine: &Machine, settings: &Settings) -> String {
+pub(crate) fn text(
+    python: &Interpreter,
+    way: &Way,
+    machine: &Machine,
+    shares: &[Share],
+    settings: &Settings,
+) -> String {
     let answer = Command::new(&python.path).args(["-c", ASK]).stdin(Stdio::null()).output();
     let answer = answer.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let mut answers = answer.lines();
@@ -29,10 +37,22 @@ pub(crate) fn text(python: &Interpreter, way: &Way, machine: &Machine, settings:
         ("  found by".to_owned(), python.found.to_owned()),
         ("  started".to_owned(), way.to_string()),
         ("numpy".to_owned(), answers.next().unwrap_or("unknown").to_owned()),
-        ("cpus".to_owned(), format!("{} that this process may use", machine.cpus)),
-        ("memory".to_owned(), memory),
-        ("settings".to_owned(), String::new()),
+        ("cpus".to_owned(), format!("{} that this process may use: {}", machine.cpus, machine.cpus_why)),
+        ("memory".to_owned(), format!("{memory}: {}", machine.memory_why)),
+        ("numa nodes".to_owned(), show_list(&machine.nodes)),
+        ("gpus".to_owned(), machine.gpus.to_string()),
+        ("cards".to_owned(), machine.cards.join(", ")),
     ];
+    for (number, share) in shares.iter().enumerate() {
+        rows.push((
+            if shares.len() == 1 { "its share".to_owned() } else { format!("share of rank {number}") },
+            String::new(),
+        ));
+        rows.extend(
+            share.rows(share.bound.as_ref().unwrap_or(&machine.mask)).map(|(name, value)| (format!("  {name}"), value)),
+        );
+    }
+    rows.push(("settings".to_owned(), String::new()));
     rows.extend(settings.0.iter().map(|setting| (format!("  --{}", setting.flag.name), shown(setting))));
     let widest = rows.iter().map(|row| row.0.len()).max().unwrap_or_default();
     rows.iter().map(|(name, value)| format!("{name:widest$}  {value}").trim_end().to_owned() + "\n").collect()

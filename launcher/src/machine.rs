@@ -8,6 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 use crate::part::read_list;
 
@@ -65,6 +66,12 @@ impl Machine {
             }
         }
         machine
+    }
+
+    /// Whether a network card is an InfiniBand device; a port may follow its name.
+    pub(crate) fn is_infiniband(&self, card: &str) -> bool {
+        let name = card.split(':').next().unwrap_or_default();
+        !name.is_empty() && Path::new("/sys/class/infiniband").join(name).exists()
     }
 
     /// A machine for tests.

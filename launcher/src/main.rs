@@ -4,8 +4,10 @@
 //! Its own errors are one or two lines that begin with `legate:`, and its exit code for them is 2. It does not touch
 //! arrays: `legate.start`, on the Python side, takes over before Python runs the program.
 
+mod binding;
 mod command;
 mod completion;
+mod cores;
 mod desk;
 mod elf;
 mod family;
@@ -21,6 +23,7 @@ mod rank;
 mod reference;
 mod requirements;
 mod settings;
+mod share;
 mod size;
 mod start;
 mod supervise;
@@ -42,7 +45,8 @@ use machine::Machine;
 use parse::{Line, Program};
 use rank::Rank;
 use settings::Settings;
-use start::Start;
+use share::{Node, Place, Share};
+use start::{Start, Variables};
 use value::Written;
 
 /// Exit code for our own errors, as Python's for a bad command line.
@@ -106,15 +110,21 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         let value = setting.value.as_deref().unwrap_or_default().display();
         levels.log("launcher", "debug", format_args!("--{} is {value} ({})", setting.flag.name, setting.source));
     }
+    let place = rank.map_or(Place::ALONE, |rank| rank.place);
     if line.has("info") {
-        return Ok(End::Text(info::text(&python, &way, &machine, &settings)));
+        let shape = Shape::asked(&settings);
+        let shares = shares(if rank.is_some() { place.ranks } else { shape.per_node }, &machine, &settings)?;
+        return Ok(End::Text(info::text(&python, &way, &machine, &shares, &settings)));
     }
     let verbose = settings.is_on("verbose");
     let why_alone = why_python_alone(&line);
     let ranks = rank.map_or_else(|| Shape::asked(&settings).ranks(), |rank| rank.ranks);
-    let mut start = Start { words: line.python, variables: Vec::new() };
+    let mut start = Start { words: line.python, variables: Variables::default() };
+    let mut errors: Box<dyn Write> = Box::new(io::stderr());
     if let Some(rank) = rank {
-        start.variables.extend(rank.settle_streams(settings.given("rank-output"))?);
+        let streams = rank.settle_streams(settings.given("rank-output"))?;
+        start.variables.open.extend(streams.variables);
+        errors = Box::new(streams.errors);
     }
     if let Some(why) = why_alone {
         if let Alone::KeptOut(letter) = why
@@ -134,6 +144,9 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let boot = requirements::boot_folder()?;
     let package = boot.parent().unwrap_or(&boot);
     if rank.is_none() && ranks > 1 {
+        if Shape::asked(&settings).nodes == 1 {
+            shares(ranks, &machine, &settings)?;
+        }
         let job = Job::plan(Shape::asked(&settings), &settings, package, env::args_os().skip(1))?;
         if verbose {
             eprintln!("legate: {job}");
@@ -144,13 +157,35 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     if verbose {
         eprintln!("legate: {} (found by {}), {way}", python.path.display(), python.found);
     }
-    start.variables.extend(settings.variables().map(|(name, value)| (name, value.to_owned())));
-    if let Some(rank) = rank {
-        start.variables.extend(rank.variables(package, &settings, &machine)?);
+    let share = Share::decide(place, &Node::look(&machine), &settings, |name| env::var_os(name))?;
+    let mask = binding::apply(&share)?;
+    let detail = format!(
+        "{} has of its node\n{}",
+        rank.map_or_else(|| "this process".to_owned(), Rank::title),
+        share.explain(&mask)
+    );
+    if settings.is_on("bind-detail") {
+        // Whoever closed the stream does not want to know.
+        let _ = errors.write_all(format!("legate: {detail}").as_bytes());
     }
-    start.variables.push(("PYTHONPATH", first_on_path(&boot)));
+    levels.log("binding", "info", detail.trim_end());
+    start.variables.open.extend(settings.variables().map(|(name, value)| (name, value.to_owned())));
+    if let Some(rank) = rank {
+        start.variables.extend(rank.variables(package, &machine)?);
+    }
+    start.variables.hidden.extend(share.variables(&settings));
+    start.variables.hidden.extend(binding::variables_of_cards(&share, &machine));
+    start.variables.open.push(("PYTHONPATH", first_on_path(&boot)));
     let never: Infallible = start.go(&python, &way, verbose)?;
     match never {}
+}
+
+/// The shares of that many ranks on this machine.
+fn shares(ranks: usize, machine: &Machine, settings: &Settings) -> Result<Vec<Share>, String> {
+    // This process starts the ranks, and they inherit its mask.
+    let node = Node { starters_cpus: machine.mask.len(), ..Node::look(machine) };
+    let place = |number| Place { number: Some(number), ranks };
+    (0..ranks).map(|number| Share::decide(place(number), &node, settings, |name| env::var_os(name))).collect()
 }
 
 /// Why Python has the line without legate.

@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "points standard streams elsewhere")]
-//! This process as one of the ranks of a job: who says so, its share of the node, its streams.
+//! This process as one of the ranks of a job: who says so, its place on the node, its streams.
 //!
 //! Promises that ranks which were started without an MPI are refused instead of running as independent copies, and that only rank
 //! 0 reads standard input and is seen. Does not talk to other ranks: `legate._core` does, through the plugin named here.
@@ -8,13 +8,14 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::path::Path;
 
 use crate::desk::{self, HIGH};
 use crate::family::Family;
-use crate::machine::{Machine, mask_of};
-use crate::settings::Settings;
+use crate::machine::Machine;
+use crate::share::Place;
+use crate::start::Variables;
 
 /// Who started ranks: the variables that tell, in the order in which they are looked at.
 struct Starter {
@@ -24,6 +25,8 @@ struct Starter {
     rank: &'static str,
     /// Number of ranks on this node: a number, or Slurm's list for all nodes.
     local: &'static [&'static str],
+    /// This rank's number among those of its node.
+    place: &'static [&'static str],
     /// A further variable that must be there.
     mark: Option<&'static str>,
     /// Key of the family that serves these ranks; none where nothing does.
@@ -35,6 +38,7 @@ const STARTERS: &[Starter] = &[
         size: "OMPI_COMM_WORLD_SIZE",
         rank: "OMPI_COMM_WORLD_RANK",
         local: &["OMPI_COMM_WORLD_LOCAL_SIZE"],
+        place: &["OMPI_COMM_WORLD_LOCAL_RANK"],
         mark: None,
         family: Some("openmpi"),
     },
@@ -42,6 +46,7 @@ const STARTERS: &[Starter] = &[
         size: "SLURM_STEP_NUM_TASKS",
         rank: "SLURM_PROCID",
         local: &["SLURM_STEP_TASKS_PER_NODE"],
+        place: &["SLURM_LOCALID"],
         mark: Some("PMIX_RANK"),
         family: Some("openmpi"),
     },
@@ -49,11 +54,21 @@ const STARTERS: &[Starter] = &[
         size: "PMI_SIZE",
         rank: "PMI_RANK",
         local: &["MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"],
+        place: &["MPI_LOCALRANKID", "SLURM_LOCALID"],
         mark: None,
         family: Some("mpich"),
     },
-    Starter { size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID", local: &[], mark: None, family: None },
+    Starter { size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID", local: &[], place: &[], mark: None, family: None },
 ];
+
+/// A rank's streams, settled.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// What Python's side must know of them.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// The user's standard error, also where the rank's own leads elsewhere.
+    pub(crate) errors: File,
+}
 
 /// One of several ranks.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,8 +77,8 @@ pub(crate) struct Rank {
     pub(crate) number: usize,
     /// Number of ranks.
     pub(crate) ranks: usize,
-    /// Number of ranks on this node.
-    local: usize,
+    /// Where it is on its node.
+    pub(crate) place: Place,
     /// The family that serves them; none where nothing does.
     family: Option<&'static Family>,
 }
@@ -77,17 +92,18 @@ impl Rank {
             .find(|row| number(row.size).is_some() && row.mark.is_none_or(|mark| variable(mark).is_some()))?;
         let ranks = number(starter.size).filter(|&ranks| ranks > 1)?;
         let local = starter.local.iter().find_map(|name| most_per_node(variable(name)?.to_str()?));
+        let place = Place { number: starter.place.iter().find_map(|name| number(name)), ranks: local.unwrap_or(ranks) };
         let family = starter.family.and_then(Family::find);
-        Some(Rank { number: number(starter.rank)?, ranks, local: local.unwrap_or(ranks), family })
+        Some(Rank { number: number(starter.rank)?, ranks, place, family })
+    }
+
+    /// Its name for people.
+    pub(crate) fn title(&self) -> String {
+        format!("rank {} of {}", self.number, self.ranks)
     }
 
     /// What Python's side must know, as variables; the reason when these ranks cannot work together.
-    pub(crate) fn variables(
-        &self,
-        package: &Path,
-        settings: &Settings,
-        machine: &Machine,
-    ) -> Result<Vec<(&'static str, OsString)>, String> {
+    pub(crate) fn variables(&self, package: &Path, machine: &Machine) -> Result<Variables, String> {
         let ranks = self.ranks;
         let Some(family) = self.family else {
             return Err(format!(
@@ -102,24 +118,14 @@ impl Rank {
                 plugin.display()
             ));
         }
-        let mut variables = vec![
+        let variables = vec![
             ("LEGATE_SHARD", self.number.to_string().into()),
             ("LEGATE_SHARDS", ranks.to_string().into()),
             ("LEGATE_PLUGIN", plugin.into()),
         ];
-        // Variables that the program is not to see.
-        let mut hidden = OsString::new();
-        let mut give = |name: &'static str, value: String| {
-            variables.push((name, value.into()));
-            hidden.push(format!(" {name}"));
-        };
-        if settings.given("cpus").is_none() {
-            give("LEGATE_CPUS", self.cpus(machine).to_string());
-        }
-        if let (None, Some(memory)) = (settings.given("sysmem"), machine.memory_bytes) {
-            give("LEGATE_SYSMEM", (memory / self.local as u64).to_string());
-        }
-        let crowded = if self.local > machine.cpus { family.crowded } else { &[] };
+        let mut hidden = Vec::new();
+        let mut give = |name: &'static str, value: String| hidden.push((name, value.into()));
+        let crowded = if self.place.ranks > machine.cpus { family.crowded } else { &[] };
         for &(name, value) in family.quiet.iter().chain(crowded) {
             if env::var_os(name).is_none() {
                 give(name, value.to_owned());
@@ -129,23 +135,13 @@ impl Rank {
         if env::var_os("PYTHONHASHSEED").is_none_or(|seed| seed.is_empty() || seed == "random") {
             give("PYTHONHASHSEED", "1".to_owned());
         }
-        variables.push(("LEGATE_HIDE", hidden));
-        Ok(variables)
-    }
-
-    /// CPUs for this rank: those that it was bound to, or its share of the node's.
-    fn cpus(&self, machine: &Machine) -> usize {
-        let parent = std::os::unix::process::parent_id();
-        match mask_of(parent) {
-            Some(parents) if machine.mask.len() < parents.len() => machine.cpus,
-            _ => (machine.cpus / self.local).max(1),
-        }
+        Ok(Variables { open: variables, hidden })
     }
 
     /// Gives rank 0 the streams of the job's desk, where there is one, and closes the others off: their input is empty, their
     /// output goes nowhere or into files in `folder`. What they must still say (a traceback that no other rank has) goes to the
     /// stream whose number is among the variables.
-    pub(crate) fn settle_streams(&self, folder: Option<&OsStr>) -> Result<Vec<(&'static str, OsString)>, String> {
+    pub(crate) fn settle_streams(&self, folder: Option<&OsStr>) -> Result<Streams, String> {
         let refused = |error: io::Error| format!("rank {}: its streams: {error}", self.number);
         let seat = desk::report(self.number);
         let mut variables: Vec<(&'static str, OsString)> = Vec::new();
@@ -157,7 +153,9 @@ impl Rank {
                 point(own as RawFd, given).map_err(refused)?;
                 close(given);
             }
-            return Ok(variables);
+            // SAFETY: a copy of an open stream, which nothing else owns.
+            let errors = unsafe { File::from_raw_fd(libc::fcntl(2, libc::F_DUPFD_CLOEXEC, HIGH)) };
+            return Ok(Streams { variables, errors });
         }
         let errors = seat.as_ref().map_or(2, |seat| seat.streams[2]);
         // SAFETY: a copy of an open stream; it stays open until the process ends.
@@ -175,7 +173,9 @@ impl Rank {
             };
             point(stream, file.map_err(refused)?.as_raw_fd()).map_err(refused)?;
         }
-        Ok(variables)
+        // SAFETY: a copy of an open stream, which nothing else owns.
+        let errors = unsafe { File::from_raw_fd(libc::fcntl(kept, libc::F_DUPFD_CLOEXEC, HIGH)) };
+        Ok(Streams { variables, errors })
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
 
     fn look(variables: &[(&str, &str)]) -> Option<(usize, usize, usize, Option<&'static str>)> {
         let rank = Rank::look(|name| variables.iter().find(|row| row.0 == name).map(|row| OsString::from(row.1)))?;
-        Some((rank.number, rank.ranks, rank.local, rank.family.map(|family| family.key)))
+        Some((rank.number, rank.ranks, rank.place.ranks, rank.family.map(|family| family.key)))
     }
 
     #[test]
@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(with(&[("PMIX_RANK", "3")]), Some((3, 4, 2, Some("openmpi"))));
         assert_eq!(with(&[("PMI_SIZE", "4"), ("PMI_RANK", "3")]), Some((3, 4, 2, Some("mpich"))));
         assert_eq!(with(&[]), Some((3, 4, 4, None)));
+        assert_eq!(with(&[("PMIX_RANK", "3"), ("SLURM_LOCALID", "1")]), Some((3, 4, 2, Some("openmpi"))));
         assert_eq!(look(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "0")]), None);
         assert_eq!(look(&[("OMPI_COMM_WORLD_SIZE", "1"), ("OMPI_COMM_WORLD_RANK", "0")]), None);
         assert_eq!(look(&[]), None);

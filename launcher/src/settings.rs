@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn refusals_say_where() {
         for (words, variables, expected) in [
-            ("--cpus x", [("LEGATE_A", "")], "--cpus: 'x' is not a whole number of at least 1"),
-            ("a", [("LEGATE_CPUS", "x")], "LEGATE_CPUS: 'x' is not a whole number of at least 1"),
-            ("a", [("LEGATE_CONFIG", "--cpus x")], "LEGATE_CONFIG: --cpus: 'x' is not a whole number of at least 1"),
+            ("--cpus x", [("LEGATE_A", "")], "--cpus: 'x' is not a whole number"),
+            ("a", [("LEGATE_CPUS", "x")], "LEGATE_CPUS: 'x' is not a whole number"),
+            ("a", [("LEGATE_CONFIG", "--cpus x")], "LEGATE_CONFIG: --cpus: 'x' is not a whole number"),
             ("a", [("LEGATE_CONFIG", "--cpu 1")], "LEGATE_CONFIG: no option --cpu; did you mean --cpus?"),
             (
                 "a",

@@ -21,13 +21,37 @@ use crate::interpreter::{Interpreter, Way};
 /// `int Py_BytesMain(int argc, char **argv)`, in the stable ABI since Python 3.8.
 type BytesMain = unsafe extern "C" fn(c_int, *mut *mut c_char) -> c_int;
 
+/// Variables to set for Python.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    /// What the program may see, or what is known by its name.
+    pub(crate) open: Vec<(&'static str, OsString)>,
+    /// What is taken back before the program looks.
+    pub(crate) hidden: Vec<(&'static str, OsString)>,
+}
+
+impl Variables {
+    /// Adds others.
+    pub(crate) fn extend(&mut self, others: Variables) {
+        self.open.extend(others.open);
+        self.hidden.extend(others.hidden);
+    }
+
+    /// All variables, and one that tells which to take back.
+    fn all(&self) -> Vec<(&'static str, OsString)> {
+        let names: Vec<&str> = self.hidden.iter().map(|row| row.0).collect();
+        let hide = if names.is_empty() { None } else { Some(("LEGATE_HIDE", names.join(" ").into())) };
+        self.open.iter().chain(&self.hidden).cloned().chain(hide).collect()
+    }
+}
+
 /// What Python is started with.
 #[derive(Debug)]
 pub(crate) struct Start {
     /// Python's options, the program, and its arguments.
     pub(crate) words: Vec<OsString>,
     /// Variables to set.
-    pub(crate) variables: Vec<(&'static str, OsString)>,
+    pub(crate) variables: Variables,
 }
 
 impl Start {
@@ -40,7 +64,7 @@ impl Start {
         {
             eprintln!("legate: {why}; running the interpreter instead");
         }
-        let error = Command::new(&python.path).args(self.words).envs(self.variables).exec();
+        let error = Command::new(&python.path).args(self.words).envs(self.variables.all()).exec();
         Err(format!("cannot run {}: {error}", python.path.display()))
     }
 
@@ -58,7 +82,7 @@ impl Start {
         let mut pointers: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
         let count = pointers.len() as c_int;
         pointers.push(std::ptr::null_mut());
-        for (name, value) in &self.variables {
+        for (name, value) in self.variables.all() {
             // SAFETY: this process has one thread still.
             unsafe { env::set_var(name, value) };
         }

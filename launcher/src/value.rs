@@ -141,7 +141,7 @@ impl Kind {
             Kind::Count => Ok(count(&shown)?.to_string().into()),
             Kind::Number => Ok(number(&shown)?.to_string().into()),
             Kind::Cpus => {
-                let asked = count(&shown)?;
+                let asked = number(&shown)?;
                 if asked > machine.cpus as u64 {
                     let plural = if machine.cpus == 1 { "CPU" } else { "CPUs" };
                     return Err(format!("asked for {asked}, but this process may use {} {plural}", machine.cpus));

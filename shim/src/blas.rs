@@ -3,8 +3,8 @@
 //! After each call OpenBLAS's threads spin for about a tenth of a second in case another one follows. On the cores that our
 //! workers need, that costs more than it saves (logistic regression, 2 cores: 2.06 s of CPU with it, 1.36 s without). The
 //! time is read from the environment once, when the library is loaded; it is set just before, and taken back after, so
-//! that neither the program nor its children see it. One of several shards on a node keeps to its share of the CPUs in the same
-//! way.
+//! that neither the program nor its children see it. A process that has a share of the CPUs keeps to it in the same way, also where
+//! OMP_NUM_THREADS asks for more.
 #![expect(unsafe_code, reason = "sets an environment variable for a C library")]
 
 use std::ffi::{CStr, CString};
@@ -16,22 +16,22 @@ const SPIN_TIME: &CStr = c"OPENBLAS_THREAD_TIMEOUT";
 const SHORT: &str = "12";
 /// OpenBLAS's variable: its number of threads.
 const THREADS: &CStr = c"OPENBLAS_NUM_THREADS";
-/// Variables with which the user says how many threads libraries should use.
-const SAID: [&str; 3] = ["OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"];
+/// Variables with which the user tells OpenBLAS itself how many threads to use.
+const SAID: [&str; 2] = ["OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS"];
+/// The variable with which the user tells every library.
+const TOLD_ALL: &str = "OMP_NUM_THREADS";
 
 /// The variables that are ours.
 static SET: Mutex<Vec<&CStr>> = Mutex::new(Vec::new());
 
-/// Before NumPy is loaded: asks for short spins and, among several shards, for this one's share of the CPUs; unless the user said
-/// something.
+/// Before NumPy is loaded: asks for short spins and for this process's share of the CPUs, unless the user said something.
 pub(crate) fn prepare_environment() {
     set(SPIN_TIME, SHORT);
-    let said = |name: &str| std::env::var_os(name).is_some();
-    if said("LEGATE_SHARDS")
-        && !SAID.into_iter().any(said)
-        && let Ok(cpus) = std::env::var("LEGATE_CPUS")
+    let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
+    if !SAID.into_iter().any(|name| std::env::var_os(name).is_some())
+        && let Some(share) = number("LEGATE_CPUS")
     {
-        set(THREADS, &cpus);
+        set(THREADS, &number(TOLD_ALL).map_or(share, |told| told.min(share)).to_string());
     }
 }
 

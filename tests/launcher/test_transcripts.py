@@ -1,7 +1,7 @@
 """The command line as text: each file in `transcripts` holds commands with what they print and their exit codes.
 
 Promises: run in an empty folder, without LEGATE settings, 100 columns wide; standard output and error together. What differs
-between machines stands as a word in capitals (PYTHON, VERSION, CPUS, MEMORY, OTHERS). `scripts/bless` rewrites the files.
+between machines stands as a word in capitals (PYTHON, VERSION, CPUS, MEMORY, WHY, OTHERS). `scripts/bless` rewrites the files.
 """
 import os
 import re
@@ -40,7 +40,10 @@ def hide_machine(text, folder):
     text = re.sub(r"^(numpy +).*", r"\1VERSION in FOLDER", text, flags=re.M)
     text = re.sub(r"(embedded from|executed).*", "embedded or executed", text)
     text = re.sub(r"^(memory +).*", r"\1MEMORY", text, flags=re.M)
+    text = re.sub(r"^(numa nodes|gpus|cards|  (?:cpus|bound|numa) {9}|  memory {7})( +).*", r"\1\2OTHERS", text, flags=re.M)
+    text = re.sub(r"(that this process may use):.*", r"\1: WHY", text)
     text = re.sub(r"(asked for .* this machine has) \d.*", r"\1 MEMORY", text)
+    text = re.sub(r"for each of \d+ NUMA nodes?", "for each NUMA node", text)
     text = re.sub(r"(there is no .* this machine has) .*", r"\1 OTHERS", text)
     text = re.sub(r"\b\d+ (CPUs?\b|that this process)", r"N \1", text).replace("N CPUs", "N CPU")
     return text.replace(version[0], "VERSION")
