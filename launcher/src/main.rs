@@ -19,15 +19,18 @@ mod logging;
 mod machine;
 mod parse;
 mod part;
+mod porter;
 mod rank;
 mod reference;
 mod requirements;
 mod settings;
 mod share;
+mod signals;
 mod size;
 mod start;
 mod supervise;
 mod value;
+mod wrap;
 
 use std::convert::Infallible;
 use std::env;
@@ -43,11 +46,14 @@ use job::{Job, Shape};
 use logging::Levels;
 use machine::Machine;
 use parse::{Line, Program};
-use rank::Rank;
+use porter::Duties;
+use rank::{Output, Rank};
 use settings::Settings;
 use share::{Node, Place, Share};
 use start::{Start, Variables};
+use supervise::Shown;
 use value::Written;
+use wrap::Wrap;
 
 /// Exit code for our own errors, as Python's for a bad command line.
 const REFUSED: u8 = 2;
@@ -119,12 +125,25 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let verbose = settings.is_on("verbose");
     let why_alone = why_python_alone(&line);
     let ranks = rank.map_or_else(|| Shape::asked(&settings).ranks(), |rank| rank.ranks);
-    let mut start = Start { words: line.python, variables: Variables::default() };
+    let number = rank.map_or(0, |rank| rank.number);
+    let is_to_start_ranks = rank.is_none() && ranks > 1;
+    let wrap = Wrap::asked(&settings, number, ranks)?;
+    let variables = Variables { open: wrap.variables, ..Variables::default() };
+    let mut start = Start { words: line.python, around: wrap.words, variables };
     let mut errors: Box<dyn Write> = Box::new(io::stderr());
     if let Some(rank) = rank {
-        let streams = rank.settle_streams(settings.given("rank-output"))?;
+        let output = match settings.given("rank-output") {
+            _ if settings.is_on("all-output") => Output::Shown,
+            Some(folder) => Output::Files(folder),
+            None => Output::Nowhere,
+        };
+        let streams = rank.settle_streams(output)?;
         start.variables.open.extend(streams.variables);
         errors = Box::new(streams.errors);
+    }
+    if !is_to_start_ranks {
+        let has_desk = start.variables.open.iter().any(|row| row.0 == "LEGATE_LINE");
+        porter::stand(&duties(&settings, rank, has_desk))?;
     }
     if let Some(why) = why_alone {
         if let Alone::KeptOut(letter) = why
@@ -143,7 +162,7 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     requirements::check(&python)?;
     let boot = requirements::boot_folder()?;
     let package = boot.parent().unwrap_or(&boot);
-    if rank.is_none() && ranks > 1 {
+    if is_to_start_ranks {
         if Shape::asked(&settings).nodes == 1 {
             shares(ranks, &machine, &settings)?;
         }
@@ -152,7 +171,8 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
             eprintln!("legate: {job}");
         }
         levels.log("launcher", "info", &job);
-        return supervise::run(&job, verbose).map(End::Code);
+        let shown = Shown { all: verbose || settings.is_on("all-output"), timing: settings.is_on("timing") };
+        return supervise::run(&job, shown).map(End::Code);
     }
     if verbose {
         eprintln!("legate: {} (found by {}), {way}", python.path.display(), python.found);
@@ -178,6 +198,19 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     start.variables.open.push(("PYTHONPATH", first_on_path(&boot)));
     let never: Infallible = start.go(&python, &way, verbose)?;
     match never {}
+}
+
+/// What stands between a rank, or the only process, and its streams.
+fn duties(settings: &Settings, rank: Option<&Rank>, has_desk: bool) -> Duties {
+    let number = rank.map_or(0, |rank| rank.number);
+    let whose = rank.map_or_else(|| "the program".to_owned(), Rank::title);
+    let name = format!("rank-{number}.log");
+    Duties {
+        prefix: settings.is_on("all-output").then(|| format!("[{number}] ")),
+        log: settings.is_on("log-to-file").then(|| wrap::log_file(settings, &name).into()),
+        // The one who started a job tells for all.
+        timing: (settings.is_on("timing") && number == 0 && !has_desk).then_some(whose),
+    }
 }
 
 /// The shares of that many ranks on this machine.

@@ -61,6 +61,17 @@ const STARTERS: &[Starter] = &[
     Starter { size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID", local: &[], place: &[], mark: None, family: None },
 ];
 
+/// Where what ranks other than 0 print goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output<'a> {
+    /// Nowhere.
+    Nowhere,
+    /// Into files in this folder.
+    Files(&'a OsStr),
+    /// Where rank 0's goes.
+    Shown,
+}
+
 /// A rank's streams, settled.
 #[derive(Debug)]
 pub(crate) struct Streams {
@@ -139,9 +150,9 @@ impl Rank {
     }
 
     /// Gives rank 0 the streams of the job's desk, where there is one, and closes the others off: their input is empty, their
-    /// output goes nowhere or into files in `folder`. What they must still say (a traceback that no other rank has) goes to the
+    /// output goes where `output` says. What they must still say (a traceback that no other rank has) goes to the
     /// stream whose number is among the variables.
-    pub(crate) fn settle_streams(&self, folder: Option<&OsStr>) -> Result<Streams, String> {
+    pub(crate) fn settle_streams(&self, output: Output<'_>) -> Result<Streams, String> {
         let refused = |error: io::Error| format!("rank {}: its streams: {error}", self.number);
         let seat = desk::report(self.number);
         let mut variables: Vec<(&'static str, OsString)> = Vec::new();
@@ -161,18 +172,25 @@ impl Rank {
         // SAFETY: a copy of an open stream; it stays open until the process ends.
         let kept = unsafe { libc::fcntl(errors, libc::F_DUPFD, HIGH) };
         variables.push(("LEGATE_STDERR", kept.to_string().into()));
-        seat.into_iter().flat_map(|seat| seat.streams).for_each(close);
+        let given = seat.map(|seat| seat.streams);
         point(0, File::open("/dev/null").map_err(refused)?.as_raw_fd()).map_err(refused)?;
         for (stream, ending) in [(1, "out"), (2, "err")] {
-            let file = match folder {
-                Some(folder) => {
+            let file = match output {
+                Output::Shown => {
+                    if let Some(given) = given {
+                        point(stream, given[stream as usize]).map_err(refused)?;
+                    }
+                    continue;
+                }
+                Output::Files(folder) => {
                     fs::create_dir_all(folder).map_err(refused)?;
                     File::create(Path::new(folder).join(format!("rank-{}.{ending}", self.number)))
                 }
-                None => OpenOptions::new().write(true).open("/dev/null"),
+                Output::Nowhere => OpenOptions::new().write(true).open("/dev/null"),
             };
             point(stream, file.map_err(refused)?.as_raw_fd()).map_err(refused)?;
         }
+        given.into_iter().flatten().for_each(close);
         // SAFETY: a copy of an open stream, which nothing else owns.
         let errors = unsafe { File::from_raw_fd(libc::fcntl(kept, libc::F_DUPFD_CLOEXEC, HIGH)) };
         Ok(Streams { variables, errors })

@@ -50,21 +50,33 @@ impl Variables {
 pub(crate) struct Start {
     /// Python's options, the program, and its arguments.
     pub(crate) words: Vec<OsString>,
+    /// Words before Python's own: commands that run it.
+    pub(crate) around: Vec<OsString>,
     /// Variables to set.
     pub(crate) variables: Variables,
 }
+
+/// What parts the words of a command line in a variable.
+const BETWEEN_WORDS: &str = "\x1f";
 
 impl Start {
     /// Starts Python; comes back only with the reason why it could not.
     pub(crate) fn go(self, python: &Interpreter, way: &Way, verbose: bool) -> Result<Infallible, String> {
         default_signals();
+        if let Some((first, rest)) = self.around.split_first() {
+            // What runs Python may be a Python program itself, and it gets the same variables.
+            let words = ("LEGATE_WORDS", self.words.join(BETWEEN_WORDS.as_ref()));
+            let mut command = Command::new(first);
+            command.args(rest).arg(&python.path).args(&self.words).envs(self.variables.all()).env(words.0, words.1);
+            return Err(format!("cannot run {}: {}", first.display(), command.exec()));
+        }
         if let Way::Embed { library } = way
             && let Err(why) = self.embed(python, library)
             && verbose
         {
             eprintln!("legate: {why}; running the interpreter instead");
         }
-        let error = Command::new(&python.path).args(self.words).envs(self.variables.all()).exec();
+        let error = Command::new(&python.path).args(&self.words).envs(self.variables.all()).exec();
         Err(format!("cannot run {}: {error}", python.path.display()))
     }
 

@@ -8,11 +8,9 @@
 use std::ffi::CStr;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -20,6 +18,8 @@ use std::time::{Duration, Instant};
 
 use crate::desk::{Desk, Goodbye, JOB};
 use crate::job::Job;
+use crate::porter;
+use crate::signals;
 
 /// How long ranks have to end after SIGTERM before they are killed.
 const GRACE: Duration = Duration::from_secs(6);
@@ -32,23 +32,36 @@ const FROM_SIGNAL: i32 = 128;
 /// Signals that this process waits for.
 const SIGNALS: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
+/// What the user wants to see of a job besides its output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// What the runner and ranks on other machines write while rank 0 runs.
+    pub(crate) all: bool,
+    /// Times, at the end.
+    pub(crate) timing: bool,
+}
+
 /// Runs the job; gives its exit code, or ends by the signal that ended it.
-pub(crate) fn run(job: &Job, verbose: bool) -> Result<u8, String> {
+pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
+    let begun = Instant::now();
     let mut desk = Desk::open().map_err(|error| format!("cannot open a socket for its ranks: {error}"))?;
-    let signals = block_signals().map_err(|error| format!("cannot wait for signals: {error}"))?;
+    let signals = signals::wait_for(&SIGNALS).map_err(|error| format!("cannot wait for signals: {error}"))?;
     let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
-    let complaints = Complaints::gather(&mut child, verbose);
-    let outcome = attend(&mut child, &mut desk, &complaints, signals);
+    let complaints = Complaints::gather(&mut child, shown.all);
+    let outcome = attend(&mut child, &mut desk, &complaints, &signals);
     let End { status, asked, interrupted } = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
     members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
     desk.attend();
     drop(complaints);
+    if shown.timing {
+        eprintln!("legate: the job {}", porter::times(begun));
+    }
     if let Some(signal) = asked {
-        end_by(signal);
+        signals::end_by(signal);
     }
     let code = status.code().unwrap_or_else(|| FROM_SIGNAL + status.signal().unwrap_or_default());
     if desk.left.contains(&(0, Goodbye::Interrupted)) || interrupted && code == FROM_SIGNAL + libc::SIGINT {
-        end_by(libc::SIGINT);
+        signals::end_by(libc::SIGINT);
     }
     match desk.left.first() {
         Some((rank, Goodbye::Missing)) if code != 0 => {
@@ -80,19 +93,19 @@ struct Complaints {
 }
 
 impl Complaints {
-    fn gather(child: &mut Child, verbose: bool) -> Complaints {
+    fn gather(child: &mut Child, all: bool) -> Complaints {
         let shown = Arc::new(AtomicBool::new(true));
         let mut readers = Vec::new();
         if let Some(stream) = child.stdout.take() {
             let shown = shown.clone();
             readers.push(std::thread::spawn(move || {
-                pass_on(stream, io::stdout(), || verbose || shown.load(Ordering::Relaxed))
+                pass_on(stream, io::stdout(), || all || shown.load(Ordering::Relaxed))
             }));
         }
         if let Some(stream) = child.stderr.take() {
             let shown = shown.clone();
             readers.push(std::thread::spawn(move || {
-                pass_on(stream, io::stderr(), || verbose || shown.load(Ordering::Relaxed))
+                pass_on(stream, io::stderr(), || all || shown.load(Ordering::Relaxed))
             }));
         }
         Complaints { shown, readers }
@@ -131,9 +144,7 @@ fn start(job: &Job, name: &str) -> io::Result<Child> {
     // SAFETY: after the fork only functions are called that are safe there.
     unsafe {
         command.pre_exec(|| {
-            let mut none = MaybeUninit::uninit();
-            libc::sigemptyset(none.as_mut_ptr());
-            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), null_mut());
+            signals::unblock()?;
             libc::setsid();
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
             Ok(())
@@ -152,7 +163,7 @@ struct End {
 }
 
 /// Waits for the runner's end, and passes signals on.
-fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: RawFd) -> io::Result<End> {
+fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: &OwnedFd) -> io::Result<End> {
     let runner = child.id() as libc::pid_t;
     let mut interrupts = 0;
     let mut asked: Option<(i32, Instant)> = None;
@@ -190,19 +201,12 @@ fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: 
 }
 
 /// Waits until a signal is there, something happens at the desk, or some time is over; the signal, or 0.
-fn next_signal(desk: &Desk, signals: RawFd) -> i32 {
+fn next_signal(desk: &Desk, signals: &OwnedFd) -> i32 {
     let wish = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut streams: Vec<libc::pollfd> = [signals].into_iter().chain(desk.streams()).map(wish).collect();
-    let mut signal = MaybeUninit::<libc::signalfd_siginfo>::uninit();
-    // SAFETY: open streams; the signal is looked at when all of it has been read.
-    unsafe {
-        libc::poll(streams.as_mut_ptr(), streams.len() as libc::nfds_t, LOOK_MS);
-        let whole = size_of::<libc::signalfd_siginfo>();
-        if libc::read(signals, signal.as_mut_ptr().cast(), whole) == whole as isize {
-            return signal.assume_init().ssi_signo as i32;
-        }
-    }
-    0
+    let mut streams: Vec<libc::pollfd> = [signals.as_raw_fd()].into_iter().chain(desk.streams()).map(wish).collect();
+    // SAFETY: open streams.
+    unsafe { libc::poll(streams.as_mut_ptr(), streams.len() as libc::nfds_t, LOOK_MS) };
+    signals::next(signals).map_or(0, |signal| signal.number)
 }
 
 /// Processes on this machine that were started with the job's name: ranks, what the runner needs, and forked children.
@@ -221,33 +225,4 @@ fn members(name: &str) -> Vec<libc::pid_t> {
 fn send(process: libc::pid_t, signal: i32) {
     // SAFETY: a process of this job; one that has ended meanwhile gets nothing.
     unsafe { libc::kill(process, signal) };
-}
-
-/// Has the signals wait in a stream until they are asked for.
-fn block_signals() -> io::Result<RawFd> {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is filled in before it is used; this process has one thread.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        for signal in SIGNALS {
-            libc::sigaddset(set.as_mut_ptr(), signal);
-        }
-        libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), null_mut());
-        match libc::signalfd(-1, set.as_ptr(), libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) {
-            ..0 => Err(io::Error::last_os_error()),
-            stream => Ok(stream),
-        }
-    }
-}
-
-/// Ends this process by a signal, as one that got it would have ended.
-fn end_by(signal: i32) {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: default disposition, unblocked, sent to itself.
-    unsafe {
-        libc::signal(signal, libc::SIG_DFL);
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), null_mut());
-        libc::raise(signal);
-    }
 }
