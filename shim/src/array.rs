@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use legate_runtime::view::Axes;
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyEllipsis, PyTuple, PyType};
 
+use crate::flat::{self, FlatIterator};
 use crate::kept::Kept;
 use crate::numpy_api::{self, Geometry, flag};
 use crate::recycle;
@@ -429,13 +430,12 @@ impl DeferredArray {
 
     #[getter]
     fn flat<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().export(slf.py())?.getattr("flat")
+        Ok(FlatIterator::of(slf)?.into_any())
     }
 
     #[setter]
     fn set_flat(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = slf.py();
-        slf.get().export(py)?.setattr("flat", crate::host::unwrap(value)?)
+        flat::set(FlatIterator::of(slf)?.get(), PyEllipsis::get(slf.py()).as_any(), value)
     }
 
     #[getter]

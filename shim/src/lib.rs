@@ -11,6 +11,7 @@ mod convert;
 mod dtypes;
 mod ending;
 mod events;
+mod flat;
 mod folds;
 mod frames;
 mod future;

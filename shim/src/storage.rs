@@ -135,6 +135,20 @@ pub(crate) fn phantom_of<'py>(
     )
 }
 
+/// A phantom of one axis: `count` elements of an array's dtype in its field, from a byte offset on, `stride` bytes apart.
+pub(crate) fn view_over<'py>(
+    array: &Bound<'py, DeferredArray>,
+    offset: isize,
+    count: usize,
+    stride: isize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let writeable = array.get().describe(py).is_writeable();
+    let holder = array.get().storage(py).into_bound(py).into_any();
+    let data = PHANTOM.wrapping_add_signed(offset);
+    numpy_api::array_over(&array.get().descr(py), &[count as isize], &[stride], data, writeable, holder)
+}
+
 /// Reads of small parts of a field, one after the other, after which all of it is fetched from the other shards at once.
 const SMALL_READS: u32 = 8;
 /// Largest field that such reads make every shard hold.

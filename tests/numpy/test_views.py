@@ -84,6 +84,13 @@ a.flags.owndata, a[1:].flags.owndata
 a.nbytes, a.itemsize, a.ndim, a.size
 list(a.flat)[:5], a.flat[3], a.flat[2:5]
 list(a.T.flat)[:7]
+a.flat[5:-3:4], a.flat[::-2], a.T.flat[1::ROWS + 1], s.flat[2:9], a.flat[3:3], a.flat[[1, 4]]
+len(a.flat), a.flat.coords, a.flat.index, a.flat.base is a, isinstance(a.flat, np.flatiter), a.flat.copy()
+np.asarray(a.flat), a.flat == 3, a.flat[-1], a.flat[ROWS * COLUMNS - 1]
+it = a.flat; result = [next(it), next(it), it.index, it.coords, it[7], next(it)]
+a.flat[ROWS * COLUMNS]
+a.flat + 1
+np.trace(a), a.trace(2), i.trace(-1), u.trace(dtype='u1'), q.trace(1, 2, 0), m.trace(), np.trace(f.T)
 iter(a).__next__()
 len(a), len(a[1])
 a.getfield('f4')
@@ -110,6 +117,23 @@ a[:-1] = a[1:]
 a[:-1, 1:] += a[1:, :-1]
 a.flat[3] = 17
 a.flat[::2] = 1
+a.flat[1::COLUMNS + 1] = 8
+a.flat[: COLUMNS * COLUMNS : COLUMNS + 1] = l
+a.T.flat[:: ROWS + 1] = 8
+f.flat[2:] = a.flat[2:]
+s.flat[1::2] = 3
+a.flat[::-3] = 2
+a.flat[3:7] = [1, 2]
+a.flat[3:7] = a[0]
+a.flat[:] = i
+a.flat = b
+a.flat[...] = a.T.copy()
+u.flat[::3] = 300
+i.flat[5:9] = 3.7
+a.flat[0] = [1, 2]
+a.setflags(write=False); a.flat[::2] = 1
+np.fill_diagonal(a, l); np.fill_diagonal(f, [1, 2, 3], wrap=True)
+a.trace(out=z)
 a.flat = 5
 c.imag[...] = 2; c.real[0] = a[1]
 c.real = a

@@ -47,6 +47,12 @@ ROWS = {
                            lambda steps: [(steps + 1, steps * 8 * 2**steps + SIDE * ROW_BYTES // 2**steps // 2)]),
     "values by a mask": ("kept = grid[grid <= other]\ncounted(lambda: grid.__setitem__(grid <= other, kept))",
                          lambda steps: [(steps, steps * 8 * 2**steps)]),
+    "a diagonal": ("counted(lambda: grid.flat.__setitem__(slice(None, None, %d), 3))\ncounted(lambda: np.eye(%d))" % (SIDE + 1, SIDE),
+                   lambda steps: [(0, 0), (0, 0)]),
+    "a diagonal of the diagonal": ("counted(lambda: np.diag(np.diag(grid)))", lambda steps: [(0, 0)]),
+    "a slice of all elements": ("counted(lambda: grid.flat.__setitem__(slice(5, -9, 7), 3))", lambda steps: [(0, 0)]),
+    "a stream of draws": ("counted(lambda: np.random.rand(%d, %d))\ncounted(lambda: np.random.randn(%d, %d))" % (4 * (SIDE,)),
+                          lambda steps: [(0, 0), (0, 0)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 

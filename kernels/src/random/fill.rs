@@ -25,6 +25,7 @@ const STRETCH_WORDS: u64 = 8192;
 pub struct Fill {
     state: State,
     items: u64,
+    item_bytes: usize,
     way: Way,
 }
 
@@ -46,7 +47,7 @@ impl Fill {
         let item_bytes = draw.item_bytes();
         let doubles = Doubles::of_engine(&state.engine);
         let way = Order { state: state.clone(), items, item_bytes, words, doubles }.way(draw);
-        Fill { state, items, way }
+        Fill { state, items, item_bytes, way }
     }
 
     /// Whether any range can be filled by itself; else workers make all items together.
@@ -88,11 +89,24 @@ impl Fill {
     /// `out` is the same in every call, valid for writing all items and aligned for them, and nobody else accesses them
     /// until every call has returned. A draw with slices is worked on by one caller.
     pub unsafe fn work(&self, out: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { self.work_on(out, &(0..self.items)) }
+    }
+
+    /// As [`Fill::work`], but only the items of `kept` are written, each at its place among all; the others are skipped, or made
+    /// and left out where only making them tells where they end. The state afterwards is that after all items.
+    ///
+    /// # Safety
+    /// As for [`Fill::work`], of the kept items, which are the same in every call.
+    pub unsafe fn work_on(&self, out: *mut u8, kept: &Range<u64>) {
         match &self.way {
+            Way::Slices(_) => {
+                let place = out.wrapping_add(kept.start as usize * self.item_bytes);
+                // SAFETY: the caller's promise.
+                unsafe { self.slice(kept.clone(), place) }
+            }
             // SAFETY: the caller's promise.
-            Way::Slices(_) => unsafe { self.slice(0..self.items, out) },
-            // SAFETY: the caller's promise.
-            Way::Together(work) => unsafe { work.work(out) },
+            Way::Together(work) => unsafe { work.work(out, kept) },
         }
     }
 

@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -27,12 +28,13 @@ const SPINS: u32 = 200;
 
 /// A draw in the hands of any number of workers.
 pub(super) trait Work: Send + Sync {
-    /// Takes part until every item is written or in the hands of another worker.
+    /// Takes part until every item of `kept` is written or in the hands of another worker, and the last item of all is made; the
+    /// others are made and left out.
     ///
     /// # Safety
-    /// `out` is the same in every call, valid for writing all items, aligned for them; nobody else accesses them until
-    /// every call has returned.
-    unsafe fn work(&self, out: *mut u8);
+    /// `out`, the place of the first item of all, and `kept` are the same in every call; the kept items' places are valid for
+    /// writing, aligned for them, and nobody else accesses them until every call has returned.
+    unsafe fn work(&self, out: *mut u8, kept: &Range<u64>);
 
     /// The state afterwards; None until a call of `work` has made the last item.
     fn after(&self) -> Option<State>;
@@ -145,7 +147,7 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
     ///
     /// # Safety
     /// As for [`Work::work`].
-    unsafe fn settle(&self, parsed: &Parsed<S::Value>, link: Link, out: *mut u8) {
+    unsafe fn settle(&self, parsed: &Parsed<S::Value>, link: Link, out: *mut u8, kept: &Range<u64>) {
         let claim = &parsed.claim;
         let end = self.first_unit(claim.number + 1);
         let mut head = Vec::new();
@@ -175,8 +177,8 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
         let tail = &parsed.values[tail.start..][..wanted - head.len()];
         // SAFETY: the caller's promise; the items from `link` to `next` are this stretch's alone.
         unsafe {
-            self.copy(head, out, link.items);
-            self.copy(tail, out, link.items + head.len() as u64);
+            self.copy(head, out, link.items, kept);
+            self.copy(tail, out, link.items + head.len() as u64, kept);
         }
     }
 
@@ -199,11 +201,18 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
         *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
     }
 
-    /// Writes items from values; `place` counts items.
+    /// Writes those items of `kept` that are made from the values, the first of which makes item `place`.
     ///
     /// # Safety
     /// As for [`Work::work`], and no other worker writes these items.
-    unsafe fn copy(&self, values: &[S::Value], out: *mut u8, place: u64) {
+    unsafe fn copy(&self, values: &[S::Value], out: *mut u8, place: u64, kept: &Range<u64>) {
+        let end = place + values.len() as u64;
+        let wanted = kept.start.clamp(place, end)..kept.end.clamp(place, end);
+        if wanted.is_empty() {
+            return;
+        }
+        let values = &values[(wanted.start - place) as usize..(wanted.end - place) as usize];
+        let place = wanted.start;
         // SAFETY: the caller's promise; MaybeUninit takes memory in any state.
         let items =
             unsafe { std::slice::from_raw_parts_mut(out.cast::<MaybeUninit<T>>().add(place as usize), values.len()) };
@@ -212,10 +221,10 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Relay<S, T, F> {
 }
 
 impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Work for Relay<S, T, F> {
-    unsafe fn work(&self, out: *mut u8) {
+    unsafe fn work(&self, out: *mut u8, kept: &Range<u64>) {
         if let Some(value) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // SAFETY: `work`'s promise; no stretch makes the first item.
-            unsafe { self.copy(&[value], out, 0) };
+            unsafe { self.copy(&[value], out, 0, kept) };
         }
         let mut parsed = VecDeque::new();
         let mut spare = Vec::new();
@@ -225,7 +234,7 @@ impl<S: Sampler, T: Copy, F: Fn(S::Value) -> T + Send + Sync> Work for Relay<S, 
             if let Some(link) = first.and_then(|number| self.link_before(number)) {
                 let first = parsed.pop_front().expect("it was there");
                 // SAFETY: `work`'s promise.
-                unsafe { self.settle(&first, link, out) };
+                unsafe { self.settle(&first, link, out, kept) };
                 spare.push(first.values);
                 spins = 0;
             } else if parsed.len() < AHEAD {

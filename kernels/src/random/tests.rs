@@ -104,6 +104,29 @@ fn sharing_changes_nothing() {
 }
 
 #[test]
+fn what_is_kept_of_a_draw_is_as_in_the_whole() {
+    for engine in engines() {
+        let state = State { engine, spare_half: SpareHalf::default(), spare_normal: Some(0.5) };
+        for draw in draws() {
+            let (whole, end) = made(&draw, &state, 1001, 64, 1);
+            let bytes = draw.item_bytes();
+            for kept in [0..1001, 0..1, 1..400, 333..333, 700..1001] {
+                let fill = Fill::with_stretches(&draw, state.clone(), 1001, 64);
+                let mut memory = vec![0u64; 1002];
+                // SAFETY: the memory has room for eight bytes an item.
+                unsafe { fill.work_on(memory.as_mut_ptr().cast(), &(kept.start as u64..kept.end as u64)) };
+                let all = |memory: &[u64]| -> Vec<u8> { memory.iter().flat_map(|word| word.to_le_bytes()).collect() };
+                let (kept_bytes, expected) = (all(&memory), all(&whole));
+                let range = kept.start * bytes..kept.end * bytes;
+                assert_eq!(kept_bytes[range.clone()], expected[range.clone()], "{draw:?} {kept:?}");
+                assert!(kept_bytes[range.end..].iter().all(|byte| *byte == 0), "{draw:?} {kept:?}");
+                assert_eq!(fill.after().expect("all items are made"), end, "{draw:?} {kept:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_draw_in_two_parts_is_one_draw() {
     // True of draws that keep nothing back within a call: not of those that read parts of a 32-bit word.
     for engine in engines() {

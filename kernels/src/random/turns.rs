@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "passes the caller's memory on")]
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::claims::Claims;
@@ -46,7 +47,7 @@ impl Turns {
 }
 
 impl Work for Turns {
-    unsafe fn work(&self, out: *mut u8) {
+    unsafe fn work(&self, out: *mut u8, kept: &Range<u64>) {
         loop {
             let claim = self.claims.next();
             let range = self.items_before(claim.number)..self.items_before(claim.number + 1);
@@ -57,6 +58,10 @@ impl Work for Turns {
                 let units = self.draw.units(self.items);
                 let after = self.state.after(units, self.draw.unit_bytes(), &claim.engine, claim.words_before);
                 *self.after.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
+            }
+            let range = range.start.max(kept.start)..range.end.min(kept.end);
+            if range.is_empty() {
+                continue;
             }
             let mut reader = self.draw.reader(&self.state, &claim.engine, claim.words_before, range.start);
             // SAFETY: `work`'s promise; these items are this stretch's alone.

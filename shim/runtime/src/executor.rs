@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::field::Sequence;
+use crate::field::{Field, Sequence};
 use crate::fuse;
 use crate::group::{Buffer, Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
@@ -260,6 +260,15 @@ impl<B: Backend> Executor<B> {
 
     fn is_alone(&self) -> bool {
         self.transport.shards() == 1 || self.workers.is_alone()
+    }
+
+    /// See [`crate::Runtime::share_out`].
+    pub(crate) fn share_out(&self, field: &Field, row_bytes: usize, item_bytes: usize) -> Range<usize> {
+        let least = self.mapper.min_spread(self.transport.shards());
+        if self.is_alone() || field.bytes() < least * item_bytes {
+            return 0..field.bytes();
+        }
+        share::share_out(field, row_bytes, item_bytes, &*self.transport)
     }
 
     /// Has every shard see the floating-point events that any shard has seen in launches `first..=last`.

@@ -4,6 +4,7 @@
 //! closes its windows at the same launches.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -150,6 +151,13 @@ impl<B: Backend> Runtime<B> {
     /// A field over memory that someone else owns; `keeper` is dropped when the field ends.
     pub fn adopt(&self, address: usize, bytes: usize, keeper: Box<dyn Any + Send>) -> Handle {
         self.new_field(bytes, Some(Instance::Foreign { address, keeper }))
+    }
+
+    /// Shares out a new field, which no launch knows yet, among the shards as large results are: in whole rows of `row_bytes`
+    /// bytes, or in items where there are fewer rows than shards. The bytes that this shard is to write, of a field that small
+    /// or without other shards all.
+    pub fn share_out(&self, field: &Field, row_bytes: usize, item_bytes: usize) -> Range<usize> {
+        self.executor.share_out(field, row_bytes, item_bytes)
     }
 
     fn new_field(&self, bytes: usize, instance: Option<Instance>) -> Handle {

@@ -3,7 +3,7 @@
 //! A draw reads the bit generator's state, makes a field, and writes the state back, all under the generator's own lock,
 //! so that NumPy and other threads always find the state that NumPy would have left. Draws of known consumption on an
 //! engine that jumps move the state on at once and are launches like any other; all others are made on the spot by all
-//! workers. Which call is which draw is decided in `legate.draws`; the streams are `legate_kernels::random`'s.
+//! workers, and with several shards by each of them, which keeps its own part. Which call is which draw is decided in `legate.draws`; the streams are `legate_kernels::random`'s.
 #![expect(unsafe_code, reason = "hands field memory to the kernels")]
 
 use legate_kernels::program::Number;
@@ -102,13 +102,16 @@ impl Target<'_, '_> {
         fill.after().ok_or_else(unfinished)
     }
 
-    /// Fills the field on all workers before it returns.
+    /// Fills the field on all workers before it returns; with several shards, each keeps the items that live there.
     fn fill_now(&self, fill: &Fill) {
         let address = self.handle.field().materialize();
         let workers = self.shim.runtime.workers();
-        let (parts, count, item_bytes) = (workers.threads(), self.count(), self.item_bytes);
+        let (parts, item_bytes) = (workers.threads(), self.item_bytes);
+        let inner: usize = self.shape.iter().skip(1).product();
+        let own = self.shim.runtime.share_out(self.handle.field(), inner * item_bytes, item_bytes);
+        let (first, count) = (own.start / item_bytes, own.len() / item_bytes);
         let part = |part| {
-            let range = count * part / parts..count * (part + 1) / parts;
+            let range = first + count * part / parts..first + count * (part + 1) / parts;
             let place = (address + range.start * item_bytes) as *mut u8;
             // SAFETY: the field is new and long enough, no launch knows it, slices do not overlap, and `each` returns
             // after all its parts.
@@ -116,7 +119,7 @@ impl Target<'_, '_> {
                 if fill.slices() {
                     fill.slice(range.start as u64..range.end as u64, place);
                 } else {
-                    fill.work(address as *mut u8);
+                    fill.work_on(address as *mut u8, &(first as u64..(first + count) as u64));
                 }
             }
         };

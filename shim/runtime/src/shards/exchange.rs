@@ -92,10 +92,7 @@ impl<'a> Exchange<'a> {
     pub fn longest(&self) -> usize {
         match &self.cut {
             None => self.rows.len(),
-            Some(cut) => {
-                let inner = cut.tiles.length.div_ceil(cut.tiles.colours.max(1)) * cut.unit;
-                cut.rows_of(0).len().max(cut.rows_of(self.shards() - 1).len()).max(inner)
-            }
+            Some(cut) => cut.rows_of(0).len().max(cut.rows_of(self.shards() - 1).len()).max(cut.most_rows()),
         }
     }
 

@@ -38,8 +38,11 @@ impl Home {
 
     /// The shard where a byte lives.
     pub(crate) fn shard_of(&self, byte: usize) -> usize {
-        let row = (byte as isize - self.start).div_euclid(self.row_bytes.max(1) as isize);
-        self.tiles.colour_near(row)
+        self.shard_near(byte as isize)
+    }
+
+    fn shard_near(&self, byte: isize) -> usize {
+        self.tiles.colour_near((byte - self.start).div_euclid(self.row_bytes.max(1) as isize))
     }
 
     /// The shards where the bytes of a range live (empty for an empty range).
@@ -48,15 +51,20 @@ impl Home {
     }
 }
 
-/// How the rows of a group are shared out: a shard runs `unit` rows for each row of its tile, counted from `first`. Rows
-/// before and behind are those of the first and the last shard.
+/// How the rows of a group are shared out. Rows before the first shard's and behind the last one's are theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowCut {
-    pub(crate) tiles: Partition,
-    pub(crate) unit: usize,
-    pub(crate) first: isize,
+    rule: Rule,
     /// Rows of the group.
     pub(crate) rows: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// A shard runs `unit` rows for each row of its tile, counted from `first`.
+    Units { tiles: Partition, unit: usize, first: isize },
+    /// A shard runs the rows whose single element lives there: row 0's begins at byte `start`, and they are `stride` bytes apart.
+    Elements { home: Home, start: isize, stride: isize },
 }
 
 impl RowCut {
@@ -64,7 +72,7 @@ impl RowCut {
     pub(crate) fn natural(rows: usize, grain: usize, shards: usize) -> RowCut {
         let whole = rows / grain.max(1);
         let (length, unit) = if whole >= shards { (whole, grain) } else { (rows, 1) };
-        RowCut { tiles: Partition { length, colours: shards }, unit, first: 0, rows }
+        RowCut { rule: Rule::Units { tiles: Partition { length, colours: shards }, unit, first: 0 }, rows }
     }
 
     /// The cut that has every row run where a walk's part of it lives; `None` when its rows are no whole parts of the
@@ -82,17 +90,52 @@ impl RowCut {
         }
         let unit = home.row_bytes / stride as usize;
         let first = div_ceil(home.start - row_start(extent, stride), stride) + shift;
-        Some(RowCut { tiles: home.tiles, unit, first, rows })
+        Some(RowCut { rule: Rule::Units { tiles: home.tiles, unit, first }, rows })
+    }
+
+    /// The cut that has every row of a walk with one element in each run where that lives, whatever lies between them; `None` when
+    /// an element may be cut by the home's rows.
+    pub(crate) fn of_elements(
+        home: &Home,
+        walk: &View,
+        extent: &Range<isize>,
+        shift: isize,
+        rows: usize,
+    ) -> Option<RowCut> {
+        let (stride, item) = (walk.row_stride(), walk.item_bytes as isize);
+        let whole = |bytes: isize| bytes.rem_euclid(item) == 0;
+        if stride <= 0
+            || extent.end - extent.start != item
+            || !(whole(stride) && whole(extent.start - home.start) && whole(home.row_bytes as isize))
+        {
+            return None;
+        }
+        Some(RowCut { rule: Rule::Elements { home: *home, start: extent.start - shift * stride, stride }, rows })
     }
 
     fn edge(&self, shard: usize) -> usize {
+        let (Rule::Units { tiles, .. } | Rule::Elements { home: Home { tiles, .. }, .. }) = self.rule;
         if shard == 0 {
-            0
-        } else if shard >= self.tiles.colours {
-            self.rows
-        } else {
-            let edge = self.first + (self.tiles.edge(shard) * self.unit) as isize;
-            edge.clamp(0, self.rows as isize) as usize
+            return 0;
+        }
+        if shard >= tiles.colours {
+            return self.rows;
+        }
+        let edge = match self.rule {
+            Rule::Units { unit, first, .. } => first + (tiles.edge(shard) * unit) as isize,
+            Rule::Elements { home, start, stride } => {
+                div_ceil(home.start + (tiles.edge(shard) * home.row_bytes) as isize - start, stride)
+            }
+        };
+        edge.clamp(0, self.rows as isize) as usize
+    }
+
+    /// Most rows of a shard other than the first and the last one.
+    pub(crate) fn most_rows(&self) -> usize {
+        let longest = |tiles: Partition| tiles.length.div_ceil(tiles.colours.max(1));
+        match self.rule {
+            Rule::Units { tiles, unit, .. } => longest(tiles) * unit,
+            Rule::Elements { home, stride, .. } => (longest(home.tiles) * home.row_bytes).div_ceil(stride as usize),
         }
     }
 
@@ -103,7 +146,12 @@ impl RowCut {
 
     /// The shard that runs a row.
     pub(crate) fn shard_of(&self, row: usize) -> usize {
-        self.tiles.colour_near((row as isize - self.first).div_euclid(self.unit.max(1) as isize))
+        match self.rule {
+            Rule::Units { tiles, unit, first } => {
+                tiles.colour_near((row as isize - first).div_euclid(unit.max(1) as isize))
+            }
+            Rule::Elements { home, start, stride } => home.shard_near(start + row as isize * stride),
+        }
     }
 
     /// The home that a field gets when what a shard writes of it in its rows is to live there; `None` when rows of the walk
@@ -112,8 +160,15 @@ impl RowCut {
         if stride <= 0 || extent.end - extent.start > stride {
             return None;
         }
-        let start = row_start(extent, stride) + (self.first - shift) * stride;
-        Some(Home { tiles: self.tiles, row_bytes: stride as usize * self.unit, start })
+        match self.rule {
+            Rule::Units { tiles, unit, first } => {
+                let start = row_start(extent, stride) + (first - shift) * stride;
+                Some(Home { tiles, row_bytes: stride as usize * unit, start })
+            }
+            Rule::Elements { home, start, stride: apart } => {
+                (apart == stride && start == extent.start - shift * stride).then_some(home)
+            }
+        }
     }
 }
 
@@ -145,6 +200,22 @@ mod tests {
                 assert!(range.clone().all(|byte| home.shard_of(byte) == shard), "{home:?} {shard} {range:?}");
             }
             assert_eq!(next, bytes);
+        }
+    }
+
+    #[test]
+    fn elements_of_a_diagonal_are_run_where_they_live() {
+        let home = Home { tiles: Partition { length: 10, colours: 3 }, row_bytes: 80, start: 0 };
+        for (offset, step, rows) in [(0, 11, 10), (24, 11, 7), (8, 3, 33), (712, 2, 5)] {
+            let walk = View { offset, strides: smallvec![step * 8], item_bytes: 8 };
+            let extent = walk.row_extent(&[rows]);
+            let cut = RowCut::of_elements(&home, &walk, &extent, 0, rows).expect("elements are whole");
+            for shard in 0..3 {
+                let lives = |row: &usize| home.shard_of((offset + *row as isize * step * 8) as usize) == shard;
+                assert_eq!(cut.rows_of(shard).collect::<Vec<_>>(), (0..rows).filter(lives).collect::<Vec<_>>());
+                assert!(cut.rows_of(shard).all(|row| cut.shard_of(row) == shard));
+            }
+            assert_eq!(cut.home(step * 8, &extent, 0), Some(home));
         }
     }
 

@@ -135,6 +135,9 @@ pub(crate) fn begin<T>(
     Ok(share)
 }
 
+/// A walk is thin if it reaches over this many bytes for each that it touches.
+const THIN: usize = 8;
+
 type Decision = (RowCut, FxHashMap<u64, Home>, Vec<u64>);
 
 /// How a group is shared out; None when every shard runs all of it.
@@ -160,9 +163,10 @@ fn decide<T>(
     let elements = group.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
     let follow = |walk: &Walk<'_>, home: &Home| RowCut::following(home, walk.view(), &walk.row, walk.shift, group.rows);
     let lives = written.iter().any(|walk| walk.field().layout().home().is_some());
-    // Small work is done by everybody, and so is larger work on what everybody has: then everybody has the results.
+    // Small work is done by everybody, and so is larger work on what everybody has: then everybody has the results. But what is
+    // spread thinly over a large field is left to those where it lives: others would touch as many pages as the whole has.
     let known = read.iter().all(|walk| walk.field().layout().is_everywhere(&walk.bytes()));
-    let small = elements < mapper.min_tile.max(2);
+    let small = elements < mapper.min_tile.max(2) && !written.iter().chain(read).any(|walk| is_thin(walk, mapper));
     if (small && (known || !lives)) || (known && !lives && elements < mapper.min_spread(shards)) {
         return None;
     }
@@ -181,7 +185,29 @@ fn decide<T>(
     let bound = group.buffers.iter().any(|buffer| buffer.second);
     let light = |size: isize, other: Option<(isize, RowCut)>| other.is_some_and(|(other, _)| size * LIGHT < other);
     let others = reader.or_else(|| fresh.max_by_key(|(size, _)| *size));
-    let cut = owner.filter(|(size, _)| bound || !light(*size, others)).or(others).map_or(natural, |(_, cut)| cut);
+    if let Some((_, cut)) = owner.filter(|(size, _)| bound || !light(*size, others)) {
+        return homes_after(group, written, cut, shards);
+    }
+    // Single elements, evenly spaced, are written where they live.
+    let elements = written.iter().find_map(|walk| {
+        let (home, _) = wanted_home(walk, shards).filter(|_| walk.length() > 1)?;
+        let cut = RowCut::of_elements(&home, walk.view(), &walk.row, walk.shift, group.rows)?;
+        homes_after(group, written, cut, shards)
+    });
+    elements.or_else(|| homes_after(group, written, others.map_or(natural, |(_, cut)| cut), shards))
+}
+
+/// Whether a walk over part of a field that lives on several shards touches few of the bytes that it reaches over, which are many.
+fn is_thin(walk: &Walk<'_>, mapper: &Mapper) -> bool {
+    let reach = walk.bytes().len();
+    reach >= mapper.min_tile * walk.view().item_bytes
+        && walk.view().covered_bytes(walk.domain) < reach / THIN
+        && !walk.field().layout().is_everywhere(&walk.bytes())
+}
+
+/// A cut with where each written field lives after it; None where that cannot be said, or a field's second instance would be written
+/// where it does not live.
+fn homes_after<T>(group: &Group<T>, written: &[Walk<'_>], cut: RowCut, shards: usize) -> Option<Decision> {
     let mut homes: FxHashMap<u64, Home> = FxHashMap::default();
     let mut away = Vec::new();
     for walk in written {
@@ -343,6 +369,19 @@ pub(crate) fn end<T>(
         gather(&field, &range, transport, traffic)?;
     }
     Ok(())
+}
+
+/// Has a field that nobody has written live in natural parts of whole rows; the bytes that live here.
+pub(crate) fn share_out(field: &Field, row_bytes: usize, item_bytes: usize, transport: &dyn Transport) -> Range<usize> {
+    let (items, grain) = (field.bytes() / item_bytes, row_bytes / item_bytes);
+    let cut = RowCut::natural(items, grain, transport.shards());
+    match cut.home(item_bytes as isize, &(0..item_bytes as isize), 0) {
+        Some(home) => {
+            field.layout().write(home, &(0..field.bytes() as isize));
+            home.range(transport.shard(), field.bytes())
+        }
+        None => 0..field.bytes(),
+    }
 }
 
 /// Gives every shard the newest values of a range of a field's bytes.
