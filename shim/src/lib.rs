@@ -34,6 +34,7 @@ mod recycle;
 mod report;
 mod resident;
 mod rounds;
+mod scan;
 mod settings;
 mod shards;
 mod slots;

@@ -15,13 +15,13 @@ use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program,
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::matrix;
 use crate::task::{Origin, Sink, Source, Task};
+use crate::{matrix, scan};
 
 /// A floating-point event of a launch.
 #[derive(Clone)]
@@ -45,6 +45,15 @@ impl Kernels {
     /// The task table of one of `shards` shards.
     pub(crate) fn new(shards: usize) -> Kernels {
         Kernels { unshared: (shards > 1).then(Mutex::default), ..Kernels::default() }
+    }
+
+    /// Keeps what a launch that runs alone has raised.
+    fn seen(&self, launch: &Launch<Task>, flags: u8) {
+        match &self.unshared {
+            _ if flags == 0 => {}
+            Some(unshared) => unshared.lock().push(Event { sequence: launch.sequence, flags }),
+            None => self.raise(launch.sequence, flags),
+        }
     }
 
     fn raise(&self, sequence: Sequence, flags: u8) {
@@ -181,17 +190,28 @@ impl Backend for Kernels {
 
     fn rows(&self, launch: &Launch<Task>, addresses: &[usize], rows: &Range<usize>) {
         let Task::Product(product) = &launch.task else { return };
-        let flags = execute::watched(|| matrix::multiply(product, &launch.operands, addresses, rows));
-        match &self.unshared {
-            _ if flags == 0 => {}
-            Some(unshared) => unshared.lock().push(Event { sequence: launch.sequence, flags }),
-            None => self.raise(launch.sequence, flags),
-        }
+        self.seen(launch, execute::watched(|| matrix::multiply(product, &launch.operands, addresses, rows)));
+    }
+
+    fn scan(&self, launch: &Launch<Task>, addresses: &[usize], cut: &Cut, from: From) {
+        let Task::Scan(task) = &launch.task else { return };
+        self.seen(launch, execute::watched(|| scan::run(launch, task, addresses, cut, from)));
+    }
+
+    fn joins_parts(&self, launch: &Launch<Task>) -> bool {
+        matches!(&launch.task, Task::Scan(scan) if scan.joins)
     }
 
     fn add_parts(&self, launch: &Launch<Task>, parts: &[u8], bytes: usize, address: usize) {
-        if let Task::Product(product) = &launch.task {
-            matrix::add_parts(product, parts, bytes, address);
+        match &launch.task {
+            Task::Product(product) => matrix::add_parts(product, parts, bytes, address),
+            Task::Scan(task) => scan::join(task, parts, address),
+            Task::Map { .. }
+            | Task::Index { .. }
+            | Task::Reduce { .. }
+            | Task::Accumulate { .. }
+            | Task::Exchange(_)
+            | Task::Whole(_) => {}
         }
     }
 
@@ -201,15 +221,8 @@ impl Backend for Kernels {
         addresses: &[usize],
         exchange: &Exchange<'_>,
     ) -> Result<(), TransportError> {
-        match &launch.task {
-            Task::Exchange(task) => task(addresses, exchange),
-            Task::Map { .. }
-            | Task::Index { .. }
-            | Task::Reduce { .. }
-            | Task::Accumulate { .. }
-            | Task::Product(_)
-            | Task::Whole(_) => Ok(()),
-        }
+        let Task::Exchange(task) = &launch.task else { return Ok(()) };
+        task(addresses, exchange)
     }
 
     fn whole(&self, launch: &Launch<Task>, addresses: &[usize], workers: &dyn Parallel) {
@@ -392,7 +405,13 @@ impl Draft {
                         let output = self.access(Draft::walk(member, *output));
                         Step::Reduce { reducer, seed, input, output, axes, flags }
                     }
-                    Work::Map | Work::Total | Work::Accumulate | Work::Rows | Work::Exchange { .. } | Work::Whole => {
+                    Work::Map
+                    | Work::Total
+                    | Work::Accumulate
+                    | Work::Rows
+                    | Work::Exchange { .. }
+                    | Work::Scan { .. }
+                    | Work::Whole => {
                         let buffer = match member.places[*output] {
                             Place::Buffer(index) | Place::Temporary(index) => index,
                         };
@@ -409,7 +428,7 @@ impl Draft {
                 let step = Step::Accumulate { kernel: kernel.clone(), seed: *seed, input, output, flags };
                 self.pass().steps.push(step);
             }
-            Task::Product(_) | Task::Exchange(_) | Task::Whole(_) => {}
+            Task::Product(_) | Task::Exchange(_) | Task::Scan(_) | Task::Whole(_) => {}
         }
     }
 

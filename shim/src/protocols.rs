@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::array::DeferredArray;
 use crate::host;
 use crate::operators::{Outcome, apply, at_once, named};
-use crate::ops::{product, reduce};
+use crate::ops::{product, reduce, scan};
 use crate::state::{Shim, started};
 use crate::ufuncs;
 use crate::values::{Kind, Value};
@@ -89,6 +89,7 @@ pub(crate) fn by_protocol<'py>(
     let outcome = match method.to_str()? {
         "__call__" => called(py, shim, ufunc, inputs, kwargs)?,
         "reduce" => reduce::by_protocol(py, shim, ufunc, inputs, kwargs)?,
+        "accumulate" => scan::by_protocol(py, shim, ufunc, inputs, kwargs)?,
         _ => Outcome::Host { small: false },
     };
     match outcome {

@@ -71,6 +71,21 @@ pub(crate) struct Product {
     pub(crate) item_bytes: usize,
 }
 
+/// Running totals along one axis; operands are the output and the input, of the same dtype.
+#[derive(Clone)]
+pub(crate) struct Scan {
+    /// NumPy's binary loop.
+    pub(crate) kernel: Loop,
+    /// Which axis of the domain.
+    pub(crate) axis: usize,
+    /// Size of an element in bytes.
+    pub(crate) item_bytes: usize,
+    /// Whether the loop gives the same bits however it is called.
+    pub(crate) any_form: bool,
+    /// Whether totals of parts may be joined.
+    pub(crate) joins: bool,
+}
+
 /// What is computed.
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "nearly all tasks are maps")]
@@ -125,6 +140,8 @@ pub(crate) enum Task {
     Product(Product),
     /// Wherever elements live.
     Exchange(ExchangeTask),
+    /// Running totals.
+    Scan(Scan),
     /// In its own way.
     Whole(WholeTask),
 }

@@ -197,6 +197,11 @@ impl Walk {
         Walk { axes, backwards, shape: shape.iter().copied().collect() }
     }
 
+    /// Where an axis of the result is among the launch's.
+    pub(crate) fn position(&self, axis: usize) -> Option<usize> {
+        self.axes.iter().position(|known| *known == axis)
+    }
+
     /// Lengths of the launch's axes.
     pub(crate) fn domain(&self) -> Axes<usize> {
         self.axes.iter().map(|axis| self.shape[*axis]).collect()

@@ -53,6 +53,11 @@ ROWS = {
     "a slice of all elements": ("counted(lambda: grid.flat.__setitem__(slice(5, -9, 7), 3))", lambda steps: [(0, 0)]),
     "a stream of draws": ("counted(lambda: np.random.rand(%d, %d))\ncounted(lambda: np.random.randn(%d, %d))" % (4 * (SIDE,)),
                           lambda steps: [(0, 0), (0, 0)]),
+    "running totals along rows": ("counted(lambda: grid.cumsum(1))", lambda steps: [(0, 0)]),
+    "running totals down the columns": ("counted(lambda: grid.cumsum(0))", lambda steps: [(4, ROW_BYTES)]),
+    "running totals of whole numbers": ("line = np.arange(%d)\n_core.flush()\ncounted(line.cumsum)" % SIDE ** 2,
+                                        lambda steps: [(steps, 9 * steps)]),
+    "a running product of all": ("counted(grid.cumprod)", lambda steps: [(1, 8)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 

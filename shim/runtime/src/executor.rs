@@ -12,6 +12,7 @@
 #![expect(unsafe_code, reason = "copies bytes between instances")]
 
 mod own_way;
+mod scan;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -54,9 +55,12 @@ impl<T> Closed<T> {
                 Work::Rows | Work::Whole => {
                     launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum()
                 }
-                Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Exchange { .. } => {
-                    launch.domain.iter().product()
-                }
+                Work::Map
+                | Work::Fold { .. }
+                | Work::Total
+                | Work::Accumulate
+                | Work::Exchange { .. }
+                | Work::Scan { .. } => launch.domain.iter().product(),
             };
             elements = elements.saturating_add(size);
         }
@@ -293,11 +297,11 @@ impl<B: Backend> Executor<B> {
         if group.members[0].launch.work == Work::Whole {
             return self.run_whole(&group.members[0].launch);
         }
-        if group.members[0].launch.work == Work::Rows {
-            return self.run_rows(&group);
-        }
-        if let Work::Exchange { along, unit } = group.members[0].launch.work {
-            return self.run_exchange(&group, along, unit);
+        match group.members[0].launch.work {
+            Work::Rows => return self.run_rows(&group),
+            Work::Scan { along_rows } => return self.run_scan(&group, along_rows),
+            Work::Exchange { along, unit } => return self.run_exchange(&group, along, unit),
+            Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Whole => {}
         }
         let share = match self.is_alone() {
             true => None,

@@ -157,8 +157,7 @@ impl<T> Draft<T> {
 
     fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
         let first = &self.members[0].launch;
-        if [launch.work, first.work].iter().any(|work| matches!(work, Work::Rows | Work::Exchange { .. } | Work::Whole))
-        {
+        if [launch.work, first.work].iter().any(|work| work.is_alone()) {
             return Err("one side runs whole");
         }
         if self.members.len() >= MEMBERS_LIMIT {
@@ -327,7 +326,7 @@ impl<T> Draft<T> {
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
         let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();
-        let whole = matches!(self.members[0].launch.work, Work::Rows | Work::Exchange { .. } | Work::Whole);
+        let whole = self.members[0].launch.work.is_alone();
         let mut assigned: Vec<Vec<Place>> = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
             let mut row = Vec::new();
@@ -369,7 +368,7 @@ impl<T> Draft<T> {
             member.places = row;
         }
         let only = &self.members[0].launch;
-        let split = if matches!(only.work, Work::Rows | Work::Exchange { .. }) {
+        let split = if whole && only.work != Work::Whole {
             Split::Rows
         } else if whole || rows == 0 {
             Split::Single

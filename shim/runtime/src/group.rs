@@ -88,7 +88,9 @@ impl<T> Group<T> {
                     && match member.launch.work {
                         Work::Map | Work::Total => true,
                         Work::Fold { axes } => axes + 2 <= domain.len(),
-                        Work::Accumulate | Work::Rows | Work::Exchange { .. } | Work::Whole => false,
+                        Work::Accumulate | Work::Rows | Work::Exchange { .. } | Work::Scan { .. } | Work::Whole => {
+                            false
+                        }
                     }
                     && member.launch.operands.iter().all(|o| o.view.strides[0] == o.view.strides[1] * inner)
             });

@@ -69,8 +69,20 @@ pub enum Work {
         /// Bytes of an element of the other one that is written, which shards do not share.
         unit: usize,
     },
+    /// Running totals: each element is made of its input and the element before it along one axis.
+    Scan {
+        /// Whether that is the row axis; else rows have nothing to do with each other.
+        along_rows: bool,
+    },
     /// Not divisible here: the task runs on whole operands, in its own way.
     Whole,
+}
+
+impl Work {
+    /// Whether launches of this kind are joined with no others.
+    pub fn is_alone(self) -> bool {
+        matches!(self, Work::Rows | Work::Scan { .. } | Work::Exchange { .. } | Work::Whole)
+    }
 }
 
 /// One operation over a domain.
@@ -103,9 +115,13 @@ impl<T> Launch<T> {
     pub(crate) fn along(&self) -> usize {
         match self.work {
             Work::Exchange { along, .. } => along,
-            Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Rows | Work::Whole => {
-                self.operands.len()
-            }
+            Work::Map
+            | Work::Fold { .. }
+            | Work::Total
+            | Work::Accumulate
+            | Work::Rows
+            | Work::Scan { .. }
+            | Work::Whole => self.operands.len(),
         }
     }
 
@@ -146,6 +162,17 @@ pub enum Cut {
     Inner(Range<usize>, Range<usize>),
 }
 
+/// What rows of a [`Work::Scan`] launch along the rows go on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Nothing: the first row is a beginning.
+    Nothing,
+    /// The row of the output before the first one, which goes on with the inputs.
+    RowBefore,
+    /// The row of the output before the first one, to which the rows, running totals of their own already, are added.
+    Added,
+}
+
 /// Runs `part(0), ..., part(parts - 1)`, on all worker threads, in any order, and returns when all are done.
 pub trait Parallel: Sync {
     /// Runs the parts.
@@ -157,7 +184,7 @@ pub trait Parallel: Sync {
 /// The tasks, as a function table: what groups are compiled to and how their parts run. No method may panic.
 pub trait Backend: Send + Sync + 'static {
     /// What a launch computes.
-    type Task: Send + 'static;
+    type Task: Send + Sync + 'static;
     /// A group made ready to run.
     type Compiled: Send + Sync;
     /// What a tile leaves to be combined with the other tiles' parts.
@@ -181,7 +208,12 @@ pub trait Backend: Send + Sync + 'static {
     fn give_events(&self, first: Sequence, bits: &[u8]);
     /// Runs rows of a [`Work::Rows`] launch; `addresses` has one entry (start of the field) for each operand.
     fn rows(&self, launch: &Launch<Self::Task>, addresses: &[usize], rows: &Range<usize>);
-    /// Adds up parts of the output of a [`Work::Rows`] launch, of `bytes` bytes each, and stores the sum at an address.
+    /// Runs part of a [`Work::Scan`] launch; `addresses` as for [`Backend::rows`]. Launches along inner axes are cut by rows.
+    fn scan(&self, launch: &Launch<Self::Task>, addresses: &[usize], cut: &Cut, from: From);
+    /// Whether running totals of a [`Work::Scan`] launch may be put together from those of parts, to the same bits.
+    fn joins_parts(&self, launch: &Launch<Self::Task>) -> bool;
+    /// Adds up parts of the output of a [`Work::Rows`] launch, or totals of one of [`Work::Scan`], of `bytes` bytes each, and
+    /// stores the sum at an address.
     fn add_parts(&self, launch: &Launch<Self::Task>, parts: &[u8], bytes: usize, address: usize);
     /// Runs a [`Work::Exchange`] launch; `addresses` has one entry (start of the field) for each operand.
     fn exchange(

@@ -25,7 +25,7 @@ mod workers;
 pub use carried::Carried;
 pub use executor::Counters;
 pub use field::{Field, Handle, Instance, Sequence};
-pub use launch::{Backend, Cut, Launch, Operand, Parallel, Privilege, Work};
+pub use launch::{Backend, Cut, From, Launch, Operand, Parallel, Privilege, Work};
 pub use mapper::Mapper;
 pub use pool::{Block, Pool};
 pub use shards::{Division, Exchange, Traffic};

@@ -105,6 +105,45 @@ fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u6
             runtime.launch(name.clone(), Work::Map, domain, operands, Step { constant: 1, adds: true });
             continue;
         }
+        if numbers.below(6) == 0 {
+            // Running totals along rows or columns, to a new field or (in parts of it) in place; or of a whole field, flat.
+            let adds = numbers.below(2) == 0;
+            let work = Work::Scan { along_rows: numbers.below(2) == 0 };
+            let step = Step { constant: 1, adds };
+            if numbers.below(3) == 0 {
+                let flat = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
+                let operands = smallvec![written(&fresh, flat.clone()), read(&held[a], flat)];
+                let work = Work::Scan { along_rows: true };
+                runtime.launch(name.clone(), work, smallvec![SIDE * SIDE], operands, step);
+                held[b] = fresh;
+            } else if numbers.below(2) == 0 {
+                let view = rectangle(&mut numbers, &shape, false);
+                let operands = smallvec![written(&held[b], view.clone()), read(&held[b], view)];
+                runtime.launch(name.clone(), work, domain, operands, step);
+            } else if shape == [SIDE, SIDE] {
+                let operands = smallvec![written(&fresh, dense()), read(&held[a], view_a)];
+                runtime.launch(name.clone(), work, domain, operands, step);
+                held[b] = fresh;
+            }
+            continue;
+        }
+        if numbers.below(8) == 0 {
+            // Evenly spaced elements.
+            let flat = |step: usize, start: usize| View {
+                offset: start as isize * 8,
+                strides: smallvec![step as isize * 8],
+                item_bytes: 8,
+            };
+            let (step_a, step_b) = (1 + numbers.below(SIDE + 2), 1 + numbers.below(SIDE + 2));
+            let (start_a, start_b) = (numbers.below(SIDE), numbers.below(SIDE));
+            let fits = |step: usize, start: usize| (SIDE * SIDE - 1 - start) / step + 1;
+            let count = fits(step_a, start_a).min(fits(step_b, start_b));
+            let operands = smallvec![written(&held[b], flat(step_b, start_b)), read(&fresh, flat(1, 0))];
+            let value = smallvec![written(&fresh, flat(1, 0)), read(&held[a], flat(step_a, start_a))];
+            runtime.launch(name.clone(), Work::Map, smallvec![count], value, step);
+            runtime.launch(name.clone(), Work::Map, smallvec![count], operands, step);
+            continue;
+        }
         let operands = smallvec![written(&fresh, dense()), read(&held[a], view_a), read(&held[b], view_b)];
         runtime.launch(name.clone(), Work::Map, domain.clone(), operands, step);
         match numbers.below(4) {

@@ -10,5 +10,6 @@ mod picks;
 pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 pub(crate) mod sort;
 pub(crate) mod vectors;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use legate_runtime::group::Group;
 use legate_runtime::transport::TransportError;
-use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Sequence, Work};
 
 /// Bytes of a node and of the loose values of a part of a pairwise sum of doubles.
 const NODE_BYTES: usize = 16;
@@ -44,6 +44,12 @@ impl Backend for Nothing {
     fn give_events(&self, _: Sequence, _: &[u8]) {}
 
     fn rows(&self, _: &Launch<()>, _: &[usize], _: &Range<usize>) {}
+
+    fn scan(&self, _: &Launch<()>, _: &[usize], _: &Cut, _: From) {}
+
+    fn joins_parts(&self, _: &Launch<()>) -> bool {
+        false
+    }
 
     fn add_parts(&self, _: &Launch<()>, _: &[u8], _: usize, _: usize) {}
 

@@ -65,6 +65,8 @@ fn work_of(text: &str) -> Work {
         ("Total", Work::Total),
         ("Accumulate", Work::Accumulate),
         ("Rows", Work::Rows),
+        ("Scan{along_rows:false}", Work::Scan { along_rows: false }),
+        ("Scan{along_rows:true}", Work::Scan { along_rows: true }),
         ("Whole", Work::Whole),
     ];
     let axes = || text.strip_prefix("Fold{axes:")?.strip_suffix('}')?.parse().ok();

@@ -67,6 +67,37 @@ pub(crate) fn hand_on<T>(
     unsafe { moves.hand_on(transport, traffic) }
 }
 
+/// Receives from the shard before, or sends to the one behind, a row of what a launch of running totals writes, in a range of the
+/// first inner axis (in all, if None).
+pub(crate) fn hand_row<T>(
+    group: &Group<T>,
+    row: usize,
+    inner: Option<&Range<usize>>,
+    receives: bool,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<(), TransportError> {
+    let (shard, shards) = (transport.shard(), transport.shards());
+    if if receives { shard == 0 } else { shard + 1 == shards } {
+        return Ok(());
+    }
+    let mut moves = Moves::default();
+    for operand in group.members[0].launch.operands.iter().filter(|operand| operand.privilege.writes()) {
+        let walk = Walk::new(&group.members[0], operand);
+        let (mut view, mut domain) = walk.part(&(row..row + 1));
+        if let Some(inner) = inner {
+            view.offset += inner.start as isize * view.strides[1];
+            domain[1] = inner.len();
+        }
+        let mut runs = Vec::new();
+        add_runs(&view, &domain, &(0..operand.field.bytes()), 0, &mut runs);
+        let address = operand.field.materialize();
+        if receives { moves.receive(shard - 1, address, &runs) } else { moves.send(shard + 1, address, &runs) }
+    }
+    // SAFETY: only the holder of the running role touches the field, and no tile of this range runs now.
+    unsafe { moves.hand_on(transport, traffic) }
+}
+
 /// Gives every shard the sums, which the last one holds.
 pub(crate) fn publish<T>(group: &Group<T>, transport: &dyn Transport, traffic: &Traffic) -> Result<(), TransportError> {
     for (walk, _, place) in outputs(group) {

@@ -96,6 +96,45 @@ pub(crate) fn merge_all(
     Ok(block)
 }
 
+/// The blocks of all shards before this one joined in their order, each `size` bytes or empty; None where there is none. `join`
+/// makes one block of two.
+pub(crate) fn before(
+    transport: &dyn Transport,
+    traffic: &Traffic,
+    own: Vec<u8>,
+    size: usize,
+    join: impl Fn(&[u8], &[u8]) -> Vec<u8>,
+) -> Result<Option<Vec<u8>>, TransportError> {
+    let (shard, shards) = (transport.shard(), transport.shards());
+    let both = |lower: &[u8], upper: &[u8]| match (lower.is_empty(), upper.is_empty()) {
+        (true, _) => upper.to_vec(),
+        (_, true) => lower.to_vec(),
+        _ => join(lower, upper),
+    };
+    let (mut block, mut before) = (own, Vec::new());
+    let (mut hops, mut messages, mut distance) = (0, 0, 1);
+    while distance < shards {
+        // A byte that says whether there is a block, and room for one.
+        let mut told = vec![u8::from(!block.is_empty())];
+        told.extend_from_slice(&block);
+        told.resize(1 + size, 0);
+        let mut heard = vec![0; 1 + size];
+        let sends = (shard + distance < shards).then(|| Send { to: shard + distance, bytes: &told });
+        let mut receives = shard.checked_sub(distance).map(|from| Receive { from, bytes: &mut heard });
+        transport.exchange(Channel::Data, sends.as_slice(), receives.as_mut_slice())?;
+        hops += 1;
+        messages += u64::from(sends.is_some());
+        let arrived = if heard[0] == 0 { &[] } else { &heard[1..] };
+        block = both(arrived, &block);
+        before = both(arrived, &before);
+        distance *= 2;
+    }
+    traffic.hops.fetch_add(hops, Ordering::Relaxed);
+    traffic.messages.fetch_add(messages, Ordering::Relaxed);
+    traffic.bytes.fetch_add(messages * (1 + size) as u64, Ordering::Relaxed);
+    Ok((!before.is_empty()).then_some(before))
+}
+
 /// Ors the bits of all shards into `bits`.
 pub(crate) fn all_or(transport: &dyn Transport, traffic: &Traffic, bits: &mut [u8]) -> Result<(), TransportError> {
     let (shard, shards) = (transport.shard(), transport.shards());

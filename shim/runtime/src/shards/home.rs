@@ -63,8 +63,9 @@ pub(crate) struct RowCut {
 enum Rule {
     /// A shard runs `unit` rows for each row of its tile, counted from `first`.
     Units { tiles: Partition, unit: usize, first: isize },
-    /// A shard runs the rows whose single element lives there: row 0's begins at byte `start`, and they are `stride` bytes apart.
-    Elements { home: Home, start: isize, stride: isize },
+    /// A shard runs the rows whose single element of `item` bytes lives there: row 0's begins at byte `start`, and they are `stride`
+    /// bytes apart.
+    Elements { home: Home, start: isize, stride: isize, item: isize },
 }
 
 impl RowCut {
@@ -110,7 +111,7 @@ impl RowCut {
         {
             return None;
         }
-        Some(RowCut { rule: Rule::Elements { home: *home, start: extent.start - shift * stride, stride }, rows })
+        Some(RowCut { rule: Rule::Elements { home: *home, start: extent.start - shift * stride, stride, item }, rows })
     }
 
     fn edge(&self, shard: usize) -> usize {
@@ -123,7 +124,7 @@ impl RowCut {
         }
         let edge = match self.rule {
             Rule::Units { unit, first, .. } => first + (tiles.edge(shard) * unit) as isize,
-            Rule::Elements { home, start, stride } => {
+            Rule::Elements { home, start, stride, .. } => {
                 div_ceil(home.start + (tiles.edge(shard) * home.row_bytes) as isize - start, stride)
             }
         };
@@ -150,7 +151,7 @@ impl RowCut {
             Rule::Units { tiles, unit, first } => {
                 tiles.colour_near((row as isize - first).div_euclid(unit.max(1) as isize))
             }
-            Rule::Elements { home, start, stride } => home.shard_near(start + row as isize * stride),
+            Rule::Elements { home, start, stride, .. } => home.shard_near(start + row as isize * stride),
         }
     }
 
@@ -165,8 +166,9 @@ impl RowCut {
                 let start = row_start(extent, stride) + (first - shift) * stride;
                 Some(Home { tiles, row_bytes: stride as usize * unit, start })
             }
-            Rule::Elements { home, start, stride: apart } => {
-                (apart == stride && start == extent.start - shift * stride).then_some(home)
+            Rule::Elements { home, start, stride: apart, item } => {
+                let single = extent.end - extent.start == item;
+                (single && apart == stride && start == extent.start - shift * stride).then_some(home)
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use legate_runtime::group::{Group, Place};
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Exchange, Launch, Parallel, Runtime, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Runtime, Sequence, Work};
 
 /// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
 #[derive(Clone, Copy)]
@@ -81,7 +81,12 @@ impl Kind {
                     Work::Total => total.push(value),
                     Work::Accumulate if row == 0 => at(0).write(value),
                     Work::Accumulate => at(0).write(at(0).read().wrapping_mul(31).wrapping_add(value)),
-                    Work::Map | Work::Fold { .. } | Work::Rows | Work::Exchange { .. } | Work::Whole => {
+                    Work::Map
+                    | Work::Fold { .. }
+                    | Work::Rows
+                    | Work::Exchange { .. }
+                    | Work::Scan { .. }
+                    | Work::Whole => {
                         at(0).write(at(0).read().wrapping_add(value));
                     }
                 }
@@ -188,7 +193,41 @@ impl Backend for Interpreter {
 
     fn rows(&self, _: &Launch<Step>, _: &[usize], _: &Range<usize>) {}
 
-    fn add_parts(&self, _: &Launch<Step>, _: &[u8], _: usize, _: usize) {}
+    /// `output = output before * 31 + input` along the rows or the second axis, or (`adds`) plain sums, which join.
+    fn scan(&self, launch: &Launch<Step>, addresses: &[usize], cut: &Cut, from: From) {
+        let (rows, inner) = match cut {
+            Cut::Rows(rows) => (rows.clone(), None),
+            Cut::Inner(rows, inner) => (rows.clone(), Some(inner)),
+        };
+        let axis = usize::from(launch.work == Work::Scan { along_rows: false });
+        let at = |operand: usize, index: &[usize]| element(addresses[operand], &launch.operands[operand].view, index);
+        each(&launch.domain, &mut |index| {
+            if !rows.contains(&index[0]) || inner.is_some_and(|inner| !inner.contains(&index[1])) {
+                return;
+            }
+            let first = if axis == 0 && from == From::Nothing { rows.start } else { 0 };
+            // SAFETY: views lie inside their fields, and the planner promises that tiles do not race.
+            unsafe {
+                let value = if from == From::Added { at(0, index).read() } else { at(1, index).read() };
+                let mut before = index.to_vec();
+                before[axis] = if from == From::Added { rows.start } else { index[axis] }.wrapping_sub(1);
+                let factor = if launch.task.adds { 1 } else { 31 };
+                let so_far = if index[axis] == first { 0 } else { at(0, &before).read().wrapping_mul(factor) };
+                at(0, index).write(so_far.wrapping_add(value));
+            }
+        });
+    }
+
+    fn joins_parts(&self, launch: &Launch<Step>) -> bool {
+        launch.task.adds
+    }
+
+    /// Sums of totals of one element each.
+    fn add_parts(&self, _: &Launch<Step>, parts: &[u8], _: usize, address: usize) {
+        let words = parts.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
+        // SAFETY: the executor names an element of the output.
+        unsafe { (address as *mut u64).write_unaligned(words.fold(0, u64::wrapping_add)) };
+    }
 
     fn exchange(&self, _: &Launch<Step>, _: &[usize], _: &Exchange<'_>) -> Result<(), TransportError> {
         Ok(())
