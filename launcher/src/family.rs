@@ -24,6 +24,14 @@ pub(crate) struct Family {
     pub(crate) arguments: &'static [&'static str],
     /// Flag and form of the number of ranks on each of several nodes; `N` stands for the number.
     pub(crate) per_node: (&'static str, &'static str),
+    /// Flag for a file with the names of nodes.
+    pub(crate) host_file: &'static str,
+    /// Flag for a list of nodes, with commas between them.
+    pub(crate) host_list: &'static str,
+    /// A node in that list; `NAME` stands for its name, `N` for the number of ranks on it.
+    pub(crate) place: &'static str,
+    /// Flag that has ranks on other nodes get a variable, where they don't get all.
+    pub(crate) pass_on: Option<&'static str>,
     /// Variables for the runner: more ranks than cores, and being root, are the user's decision.
     pub(crate) environment: &'static [(&'static str, &'static str)],
     /// Variables for ranks: no pages of text about signals, which Python handles.
@@ -45,6 +53,10 @@ pub(crate) const FAMILIES: &[Family] = &[
         says: "Open",
         arguments: &["-q", "--bind-to", "none"],
         per_node: ("--map-by", "ppr:N:node"),
+        host_file: "--hostfile",
+        host_list: "--host",
+        place: "NAME:N",
+        pass_on: Some("-x"),
         environment: &[
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
             ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -53,7 +65,11 @@ pub(crate) const FAMILIES: &[Family] = &[
             ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
             ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
         ],
-        quiet: &[("OMPI_MCA_opal_signal", ""), ("UCX_HANDLE_ERRORS", "none")],
+        quiet: &[
+            ("OMPI_MCA_opal_signal", ""),
+            ("OMPI_MCA_btl_base_warn_peer_error", "0"),
+            ("UCX_HANDLE_ERRORS", "none"),
+        ],
         crowded: &[("OMPI_MCA_mpi_yield_when_idle", "1")],
         srun: "pmix",
         signals_from: 128,
@@ -65,6 +81,10 @@ pub(crate) const FAMILIES: &[Family] = &[
         says: "HYDRA",
         arguments: &["-bind-to", "none"],
         per_node: ("-ppn", "N"),
+        host_file: "-f",
+        host_list: "-hosts",
+        place: "NAME",
+        pass_on: None,
         environment: &[],
         quiet: &[("UCX_HANDLE_ERRORS", "none")],
         crowded: &[],

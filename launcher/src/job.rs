@@ -1,23 +1,33 @@
 //! A job of several ranks: which command starts them, as a value that prints.
 //!
-//! Promises one line for what is missing. `supervise` runs the command.
+//! Promises that what is decided here follows from the settings, the batch system's allocation and what is on PATH, and one line
+//! for what is missing. The command of each job launcher is a file beside this one's name; `supervise` runs it.
+
+mod machines;
+mod mpirun;
+mod shape;
+pub(crate) mod srun;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+pub(crate) use shape::{Shape, is_started_alone};
+
+use crate::allocation::{Allocation, System};
 use crate::family::{FAMILIES, Family, on_path};
+use crate::parse::{Line, shell_words};
 use crate::settings::Settings;
+use crate::shell;
 
 /// Values of `--launcher`.
-pub(crate) const LAUNCHERS: &[&str] = &["auto", "none", "mpirun", "srun"];
+pub(crate) const LAUNCHERS: &[&str] = &["auto", "none", "mpirun", "srun", "jsrun", "aprun"];
 /// Values of `--mpi`.
 pub(crate) const MPIS: &[&str] = &["auto", "openmpi", "mpich"];
 
-/// What srun adds to the number of the signal that ended a rank, to make its own exit code.
-const SRUN_SIGNALS_FROM: i32 = 128;
+/// Options that concern the job alone: its ranks need not hear of them.
+const OF_THE_JOB: &[&str] = &["nodes", "ranks-per-node", "launcher", "launcher-extra", "dry-run"];
 
 /// A command that starts all ranks.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,122 +36,118 @@ pub(crate) struct Job {
     pub(crate) runner: PathBuf,
     /// Its arguments, up to this program's own.
     pub(crate) words: Vec<OsString>,
-    /// Variables to set, where they are not set already.
+    /// Variables to set.
     pub(crate) variables: Vec<(&'static str, OsString)>,
     /// What the runner adds to the number of the signal that ended a rank, to make its own exit code.
     pub(crate) signals_from: i32,
+    /// Whether rank 0 runs on another machine than this, so that its streams are the runner's.
+    pub(crate) is_elsewhere: bool,
+    /// Whether the runner hands Ctrl-C on to the ranks.
+    pub(crate) hands_on_interrupts: bool,
 }
 
-/// How many ranks, and where.
+/// What a job launcher is asked for.
+struct Request<'a> {
+    shape: Shape,
+    allocation: Option<&'a Allocation>,
+    /// MPI families that may serve the ranks: those asked for that have a plugin.
+    families: Vec<&'static Family>,
+}
+
+/// A job launcher of its own: not `auto`, not `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Number of nodes.
-    pub(crate) nodes: usize,
-    /// Ranks on each.
-    pub(crate) per_node: usize,
+pub(crate) enum Launcher {
+    Mpirun,
+    Srun,
+    Jsrun,
+    Aprun,
 }
 
-impl Shape {
-    /// What the settings ask for.
-    pub(crate) fn asked(settings: &Settings) -> Shape {
-        let count = |name| settings.given(name).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1);
-        Shape { nodes: count("nodes"), per_node: count("ranks-per-node") }
-    }
-
-    /// Number of ranks.
-    pub(crate) fn ranks(self) -> usize {
-        self.nodes.saturating_mul(self.per_node)
+impl Launcher {
+    /// The launcher that the settings name, or that fits the allocation; none for `none`.
+    pub(crate) fn choose(settings: &Settings, allocation: Option<&Allocation>) -> Option<Launcher> {
+        match settings.given("launcher").and_then(OsStr::to_str).unwrap_or("auto") {
+            "none" => None,
+            "mpirun" => Some(Launcher::Mpirun),
+            "srun" => Some(Launcher::Srun),
+            "jsrun" => Some(Launcher::Jsrun),
+            "aprun" => Some(Launcher::Aprun),
+            _ => Some(match allocation.map(|allocation| allocation.system) {
+                Some(System::Slurm) if on_path("srun").is_some() => Launcher::Srun,
+                Some(System::Lsf) if on_path("jsrun").is_some() => Launcher::Jsrun,
+                Some(System::Pbs) if on_path("aprun").is_some() => Launcher::Aprun,
+                Some(System::Slurm | System::Lsf | System::Pbs) | None => Launcher::Mpirun,
+            }),
+        }
     }
 }
 
 impl Job {
-    /// The command for that many ranks of this program, started with `arguments`.
+    /// The command for that many ranks of this program, started with the options and the program of `line`.
     pub(crate) fn plan(
         shape: Shape,
+        allocation: Option<&Allocation>,
         settings: &Settings,
         package: &Path,
-        arguments: impl IntoIterator<Item = OsString>,
+        line: &Line,
     ) -> Result<Job, String> {
-        let given = |name| settings.given(name).and_then(OsStr::to_str).unwrap_or("auto");
-        let families: Vec<&Family> = FAMILIES
-            .iter()
-            .filter(|family| ["auto", family.key].contains(&given("mpi")) && family.plugin(package).is_file())
-            .collect();
-        let ranks = shape.ranks();
-        if families.is_empty() {
-            let wanted = if given("mpi") == "auto" { "" } else { given("mpi") };
+        let ranks = shape.ranks;
+        let Some(launcher) = Launcher::choose(settings, allocation) else {
             return Err(format!(
-                "needs an MPI plugin for {ranks} ranks, but there is no _mpi_{}.so in {}: scripts/setup builds one where mpicc \
-                 is found",
-                if wanted.is_empty() { "*" } else { wanted },
-                package.display()
+                "asked for {ranks} ranks and no launcher, but is no rank: start it with mpirun -n {ranks} or srun -n {ranks}"
             ));
-        }
-        let mut job = match given("launcher") {
-            "none" => {
-                return Err(format!(
-                    "asked for {ranks} ranks and no launcher, but is no rank: start it with mpirun -n {ranks} or srun -n {ranks}"
-                ));
-            }
-            "srun" => Job::srun(shape, &families)?,
-            "auto" if shape.nodes > 1 && env::var_os("SLURM_JOB_ID").is_some() => Job::srun(shape, &families)?,
-            _ => Job::mpirun(shape, &families)?,
         };
+        let families = families(settings, package, ranks)?;
+        let request = Request { shape, allocation, families };
+        let is_named = settings.given("launcher").is_some_and(|name| name != "auto");
+        let mut job = match launcher {
+            Launcher::Srun => match srun::job(&request) {
+                // Where srun has no plugin that fits, mpirun starts its own daemons on the nodes.
+                Err(why) if !is_named => mpirun::job(&request).map_err(|_| why)?,
+                planned => planned?,
+            },
+            Launcher::Mpirun => mpirun::job(&request)?,
+            Launcher::Jsrun => machines::jsrun(&request)?,
+            Launcher::Aprun => machines::aprun(&request)?,
+        };
+        if let Some(extra) = settings.given("launcher-extra") {
+            let extra = extra.to_str().ok_or("--launcher-extra is not UTF-8")?;
+            job.words.extend(shell_words(extra).map_err(|why| format!("--launcher-extra: {why}"))?);
+        }
+        job.variables.retain(|(name, _)| env::var_os(name).is_none());
         let own = env::current_exe().map_err(|error| format!("cannot tell where its own executable is: {error}"))?;
         job.words.push(own.into());
-        job.words.extend(arguments);
+        job.words.extend(line.words_without(OF_THE_JOB));
         Ok(job)
     }
+}
 
-    fn mpirun(shape: Shape, families: &[&Family]) -> Result<Job, String> {
-        let found = families.iter().find_map(|family| Some((family, family.runner()?)));
-        let Some((family, runner)) = found else {
-            let names: Vec<_> = families.iter().map(|family| family.name).collect();
-            return Err(format!(
-                "needs mpirun of {} for {} ranks: it is not on PATH",
-                names.join(" or "),
-                shape.ranks()
-            ));
-        };
-        let mut words: Vec<OsString> = family.arguments.iter().map(OsString::from).collect();
-        words.extend(["-n".into(), shape.ranks().to_string().into()]);
-        if shape.nodes > 1 {
-            let (flag, form) = family.per_node;
-            words.extend([flag.into(), form.replace('N', &shape.per_node.to_string()).into()]);
-        }
-        let variables = family.environment.iter().map(|&(name, value)| (name, value.into())).collect();
-        Ok(Job { runner, words, variables, signals_from: family.signals_from })
+/// The MPI families that may be used.
+fn families(settings: &Settings, package: &Path, ranks: usize) -> Result<Vec<&'static Family>, String> {
+    let wanted = settings.given("mpi").and_then(OsStr::to_str).unwrap_or("auto");
+    let families: Vec<_> = FAMILIES
+        .iter()
+        .filter(|family| ["auto", family.key].contains(&wanted) && family.plugin(package).is_file())
+        .collect();
+    if families.is_empty() {
+        return Err(format!(
+            "needs an MPI plugin for {ranks} ranks, but there is no _mpi_{}.so in {}: scripts/setup builds one where mpicc is found",
+            if wanted == "auto" { "*" } else { wanted },
+            package.display()
+        ));
     }
+    Ok(families)
+}
 
-    fn srun(shape: Shape, families: &[&Family]) -> Result<Job, String> {
-        let runner =
-            on_path("srun").ok_or_else(|| format!("needs srun for {} ranks: it is not on PATH", shape.ranks()))?;
-        let answer = Command::new(&runner).arg("--mpi=list").stdin(Stdio::null()).output();
-        let listed = answer.map(|answer| [answer.stdout, answer.stderr].concat()).unwrap_or_default();
-        let listed = String::from_utf8_lossy(&listed).into_owned();
-        let serves = |family: &&&Family| listed.split_whitespace().any(|word| word == family.srun);
-        let Some(family) = families.iter().find(serves) else {
-            let wanted: Vec<_> = families.iter().map(|family| format!("{} for {}", family.srun, family.name)).collect();
-            return Err(format!("this srun has no plugin for MPI that fits: it needs {}", wanted.join(", or ")));
-        };
-        let words = [
-            format!("--nodes={}", shape.nodes),
-            format!("--ntasks={}", shape.ranks()),
-            format!("--ntasks-per-node={}", shape.per_node),
-            format!("--mpi={}", family.srun),
-        ];
-        let rows = family.environment.iter().map(|&(name, value)| (name, value.into()));
-        let words = words.map(OsString::from).into();
-        Ok(Job { runner, words, variables: rows.collect(), signals_from: SRUN_SIGNALS_FROM })
-    }
+/// A command on PATH, or one line that it is not there.
+fn needed(name: &str, ranks: usize) -> Result<PathBuf, String> {
+    on_path(name).ok_or_else(|| format!("needs {name} for {ranks} ranks: it is not on PATH"))
 }
 
 impl fmt::Display for Job {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, value) in &self.variables {
-            write!(out, "{name}={} ", value.to_string_lossy())?;
-        }
-        write!(out, "{}", self.runner.display())?;
-        self.words.iter().try_for_each(|word| write!(out, " {}", word.to_string_lossy()))
+        let variables = self.variables.iter().map(|(name, value)| (*name, value.as_os_str()));
+        let words = [self.runner.as_os_str()].into_iter().chain(self.words.iter().map(OsString::as_os_str));
+        out.write_str(&shell::command(variables, words))
     }
 }

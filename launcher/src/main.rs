@@ -4,6 +4,7 @@
 //! Its own errors are one or two lines that begin with `legate:`, and its exit code for them is 2. It does not touch
 //! arrays: `legate.start`, on the Python side, takes over before Python runs the program.
 
+mod allocation;
 mod binding;
 mod command;
 mod completion;
@@ -25,11 +26,13 @@ mod reference;
 mod requirements;
 mod settings;
 mod share;
+mod shell;
 mod signals;
 mod size;
 mod start;
 mod supervise;
 mod value;
+mod verdict;
 mod wrap;
 
 use std::convert::Infallible;
@@ -41,8 +44,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use allocation::Allocation;
 use interpreter::Interpreter;
-use job::{Job, Shape};
+use job::{Job, Launcher, Shape};
 use logging::Levels;
 use machine::Machine;
 use parse::{Line, Program};
@@ -117,19 +121,20 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         levels.log("launcher", "debug", format_args!("--{} is {value} ({})", setting.flag.name, setting.source));
     }
     let place = rank.map_or(Place::ALONE, |rank| rank.place);
+    let (allocation, shape) = allotted(rank, &settings)?;
     if line.has("info") {
-        let shape = Shape::asked(&settings);
-        let shares = shares(if rank.is_some() { place.ranks } else { shape.per_node }, &machine, &settings)?;
+        let shares = shares(if rank.is_some() { place.ranks } else { shape.per_node() }, &machine, &settings)?;
         return Ok(End::Text(info::text(&python, &way, &machine, &shares, &settings)));
     }
     let verbose = settings.is_on("verbose");
     let why_alone = why_python_alone(&line);
-    let ranks = rank.map_or_else(|| Shape::asked(&settings).ranks(), |rank| rank.ranks);
+    let ranks = rank.map_or(shape.ranks, |rank| rank.ranks);
+    let is_shown_only = settings.is_on("dry-run");
     let number = rank.map_or(0, |rank| rank.number);
     let is_to_start_ranks = rank.is_none() && ranks > 1;
     let wrap = Wrap::asked(&settings, number, ranks)?;
     let variables = Variables { open: wrap.variables, ..Variables::default() };
-    let mut start = Start { words: line.python, around: wrap.words, variables };
+    let mut start = Start { words: line.python.clone(), around: wrap.words, variables };
     let mut errors: Box<dyn Write> = Box::new(io::stderr());
     if let Some(rank) = rank {
         let output = match settings.given("rank-output") {
@@ -141,13 +146,14 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         start.variables.open.extend(streams.variables);
         errors = Box::new(streams.errors);
     }
-    if !is_to_start_ranks {
+    if !is_to_start_ranks && !is_shown_only {
         let has_desk = start.variables.open.iter().any(|row| row.0 == "LEGATE_LINE");
         porter::stand(&duties(&settings, rank, has_desk))?;
     }
     if let Some(why) = why_alone {
         if let Alone::KeptOut(letter) = why
             && ranks > 1
+            && (rank.is_some() || settings.given("nodes").is_some() || settings.given("ranks-per-node").is_some())
         {
             return Err(format!(
                 "-{letter} keeps legate out, so that {ranks} ranks would be {ranks} copies of the program"
@@ -156,6 +162,9 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         if verbose {
             eprintln!("legate: {} (found by {}), alone: {why}", python.path.display(), python.found);
         }
+        if is_shown_only {
+            return Ok(End::Text(start.show(&python)));
+        }
         let never: Infallible = start.go(&python, &way, verbose)?;
         match never {}
     }
@@ -163,10 +172,13 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let boot = requirements::boot_folder()?;
     let package = boot.parent().unwrap_or(&boot);
     if is_to_start_ranks {
-        if Shape::asked(&settings).nodes == 1 {
+        if shape.nodes == 1 && allocation.as_ref().is_none_or(|allocation| !allocation.is_elsewhere) {
             shares(ranks, &machine, &settings)?;
         }
-        let job = Job::plan(Shape::asked(&settings), &settings, package, env::args_os().skip(1))?;
+        let job = Job::plan(shape, allocation.as_ref(), &settings, package, &line)?;
+        if is_shown_only {
+            return Ok(End::Text(format!("{job}\n")));
+        }
         if verbose {
             eprintln!("legate: {job}");
         }
@@ -196,6 +208,9 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     start.variables.hidden.extend(share.variables(&settings));
     start.variables.hidden.extend(binding::variables_of_cards(&share, &machine));
     start.variables.open.push(("PYTHONPATH", first_on_path(&boot)));
+    if is_shown_only {
+        return Ok(End::Text(start.show(&python)));
+    }
     let never: Infallible = start.go(&python, &way, verbose)?;
     match never {}
 }
@@ -219,6 +234,20 @@ fn shares(ranks: usize, machine: &Machine, settings: &Settings) -> Result<Vec<Sh
     let node = Node { starters_cpus: machine.mask.len(), ..Node::look(machine) };
     let place = |number| Place { number: Some(number), ranks };
     (0..ranks).map(|number| Share::decide(place(number), &node, settings, |name| env::var_os(name))).collect()
+}
+
+/// The nodes that a batch system gave to this process, and how many ranks to start on them: one process where it is a rank itself,
+/// or was started alone, and nothing else is asked for.
+fn allotted(rank: Option<&Rank>, settings: &Settings) -> Result<(Option<Allocation>, Shape), String> {
+    if rank.is_some() {
+        return Ok((None, Shape::ONE));
+    }
+    let variable = |name: &str| env::var_os(name);
+    let allocation = Allocation::look(&variable)?;
+    let launcher = Launcher::choose(settings, allocation.as_ref());
+    let gives = allocation.as_ref().filter(|_| launcher.is_some() && !job::is_started_alone(&variable));
+    let shape = Shape::asked(settings, allocation.as_ref(), gives.is_some(), launcher == Some(Launcher::Jsrun))?;
+    Ok((allocation, shape))
 }
 
 /// Why Python has the line without legate.

@@ -47,6 +47,20 @@ impl Line {
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.flags.iter().find(|(flag, _)| flag.name == name)?.1.as_deref()
     }
+
+    /// The words of a line that says the same, but for these flags.
+    pub(crate) fn words_without(&self, names: &[&str]) -> Vec<OsString> {
+        let flags = self.flags.iter().filter(|(flag, _)| !names.contains(&flag.name));
+        let flags = flags.map(|(flag, value)| {
+            let mut word = OsString::from(format!("--{}", flag.name));
+            if let Some(value) = value {
+                word.push("=");
+                word.push(value);
+            }
+            word
+        });
+        flags.chain(self.python.iter().cloned()).collect()
+    }
 }
 
 /// Reads the words after the command's own name.

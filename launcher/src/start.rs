@@ -17,6 +17,7 @@ use std::process::Command;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 
 use crate::interpreter::{Interpreter, Way};
+use crate::shell;
 
 /// `int Py_BytesMain(int argc, char **argv)`, in the stable ABI since Python 3.8.
 type BytesMain = unsafe extern "C" fn(c_int, *mut *mut c_char) -> c_int;
@@ -60,6 +61,15 @@ pub(crate) struct Start {
 const BETWEEN_WORDS: &str = "\x1f";
 
 impl Start {
+    /// The command that does the same.
+    pub(crate) fn show(&self, python: &Interpreter) -> String {
+        let variables = self.variables.all();
+        let variables = variables.iter().map(|(name, value)| (*name, value.as_os_str()));
+        let around = self.around.iter().map(OsString::as_os_str);
+        let words = around.chain([python.path.as_os_str()]).chain(self.words.iter().map(OsString::as_os_str));
+        shell::command(variables, words) + "\n"
+    }
+
     /// Starts Python; comes back only with the reason why it could not.
     pub(crate) fn go(self, python: &Interpreter, way: &Way, verbose: bool) -> Result<Infallible, String> {
         default_signals();

@@ -1,8 +1,8 @@
 #![expect(unsafe_code, reason = "waits for signals and sends them")]
 //! Runs a job's command to its end, and looks after its processes.
 //!
-//! Promises that Ctrl-C reaches the program (rank 0's Python raises KeyboardInterrupt), that SIGTERM ends all ranks within seconds,
-//! that no rank is left when this returns or dies, and that its own end is the program's: exit code or signal. What ranks have
+//! Promises that Ctrl-C reaches the program (rank 0's Python raises KeyboardInterrupt), that SIGTERM reaches the program's handler
+//! or, where it has none or for the second time, ends all ranks within seconds, that no rank is left when this returns or dies, and that its own end is the program's: exit code or signal. What ranks have
 //! to do with each other is not its business.
 
 use std::ffi::CStr;
@@ -17,9 +17,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::desk::{Desk, Goodbye, JOB};
-use crate::job::Job;
+use crate::job::{Job, srun};
 use crate::porter;
 use crate::signals;
+use crate::verdict;
 
 /// How long ranks have to end after SIGTERM before they are killed.
 const GRACE: Duration = Duration::from_secs(6);
@@ -48,7 +49,7 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
     let signals = signals::wait_for(&SIGNALS).map_err(|error| format!("cannot wait for signals: {error}"))?;
     let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
     let complaints = Complaints::gather(&mut child, shown.all);
-    let outcome = attend(&mut child, &mut desk, &complaints, &signals);
+    let outcome = attend(&mut child, &mut desk, &complaints, &signals, job.hands_on_interrupts);
     let End { status, asked, interrupted } = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
     members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
     desk.attend();
@@ -56,10 +57,17 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
     if shown.timing {
         eprintln!("legate: the job {}", porter::times(begun));
     }
+    let code = status.code().unwrap_or_else(|| FROM_SIGNAL + status.signal().unwrap_or_default());
+    let is_stopped = code == FROM_SIGNAL + libc::SIGTERM || code == job.signals_from + libc::SIGTERM;
+    if (is_stopped || asked == Some(libc::SIGTERM))
+        && let Some(why) = verdict::of_slurm()
+    {
+        eprintln!("legate: {why}");
+        signals::end_by(asked.unwrap_or(libc::SIGTERM));
+    }
     if let Some(signal) = asked {
         signals::end_by(signal);
     }
-    let code = status.code().unwrap_or_else(|| FROM_SIGNAL + status.signal().unwrap_or_default());
     if desk.left.contains(&(0, Goodbye::Interrupted)) || interrupted && code == FROM_SIGNAL + libc::SIGINT {
         signals::end_by(libc::SIGINT);
     }
@@ -86,7 +94,7 @@ fn name_of(signal: i32) -> String {
 }
 
 /// What the runner itself says: it is shown until rank 0, which has streams of its own, has reported, and then only where all
-/// is to be told.
+/// is to be told. Rank 0 on another machine has no streams but the runner's.
 struct Complaints {
     shown: Arc<AtomicBool>,
     readers: Vec<JoinHandle<()>>,
@@ -99,13 +107,13 @@ impl Complaints {
         if let Some(stream) = child.stdout.take() {
             let shown = shown.clone();
             readers.push(std::thread::spawn(move || {
-                pass_on(stream, io::stdout(), || all || shown.load(Ordering::Relaxed))
+                pass_on(stream, io::stdout(), true, || all || shown.load(Ordering::Relaxed))
             }));
         }
         if let Some(stream) = child.stderr.take() {
             let shown = shown.clone();
             readers.push(std::thread::spawn(move || {
-                pass_on(stream, io::stderr(), || all || shown.load(Ordering::Relaxed))
+                pass_on(stream, io::stderr(), all, || all || shown.load(Ordering::Relaxed))
             }));
         }
         Complaints { shown, readers }
@@ -121,25 +129,37 @@ impl Drop for Complaints {
     }
 }
 
-/// Copies a stream to its end, or takes it in silence.
-fn pass_on(mut from: impl Read, mut to: impl Write, shown: impl Fn() -> bool) {
+/// Copies a stream to its end, or takes it in silence; `says_all` where what only repeats the exit code counts, too.
+fn pass_on(mut from: impl Read, mut to: impl Write, says_all: bool, shown: impl Fn() -> bool) {
     let mut room = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut room) {
+        let piece = &room[..length];
+        let mut lines =
+            piece.split_inclusive(|&byte| byte == b'\n').filter(|line| says_all || !srun::only_repeats(line));
         if shown() {
             // Whoever closed the stream does not want to know.
-            let _ = to.write_all(&room[..length]).and_then(|()| to.flush());
+            let _ = lines.try_for_each(|line| to.write_all(line)).and_then(|()| to.flush());
         }
+    }
+}
+
+/// Gives the runner what comes on this process's standard input, for rank 0 on another machine.
+fn pass_input(child: &mut Child) {
+    if let Some(to) = child.stdin.take() {
+        // It ends with this process: nobody can end a read of a terminal.
+        std::thread::spawn(move || pass_on(io::stdin(), to, true, || true));
     }
 }
 
 /// Starts the runner in a session of its own, so that a terminal's Ctrl-C comes to us alone; it ends when this process does.
 fn start(job: &Job, name: &str) -> io::Result<Child> {
     let mut command = Command::new(&job.runner);
-    command.args(&job.words).env(JOB, name).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for (variable, value) in &job.variables {
-        if std::env::var_os(variable).is_none() {
-            command.env(variable, value);
-        }
+    command.args(&job.words).envs(job.variables.iter().map(|(name, value)| (*name, value)));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if job.is_elsewhere {
+        command.stdin(Stdio::piped());
+    } else {
+        command.stdin(Stdio::null()).env(JOB, name);
     }
     // SAFETY: after the fork only functions are called that are safe there.
     unsafe {
@@ -150,7 +170,9 @@ fn start(job: &Job, name: &str) -> io::Result<Child> {
             Ok(())
         });
     }
-    command.spawn()
+    let mut child = command.spawn()?;
+    pass_input(&mut child);
+    Ok(child)
 }
 
 /// How the runner ended.
@@ -163,9 +185,17 @@ struct End {
 }
 
 /// Waits for the runner's end, and passes signals on.
-fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: &OwnedFd) -> io::Result<End> {
+fn attend(
+    child: &mut Child,
+    desk: &mut Desk,
+    complaints: &Complaints,
+    signals: &OwnedFd,
+    hands_on_interrupts: bool,
+) -> io::Result<End> {
     let runner = child.id() as libc::pid_t;
     let mut interrupts = 0;
+    // Whether the program's handler of SIGTERM was told: who sends it again wants an end.
+    let mut has_told = false;
     let mut asked: Option<(i32, Instant)> = None;
     loop {
         desk.attend();
@@ -181,16 +211,23 @@ fn attend(child: &mut Child, desk: &mut Desk, complaints: &Complaints, signals: 
                 interrupts += 1;
                 match desk.guest(0) {
                     Some(first) if interrupts < INSISTING => send(first.process, libc::SIGINT),
+                    None if interrupts < INSISTING && hands_on_interrupts => send(runner, libc::SIGINT),
                     _ => {
                         send(runner, libc::SIGTERM);
                         asked.get_or_insert((signal, Instant::now()));
                     }
                 }
             }
-            libc::SIGTERM | libc::SIGHUP => {
-                send(runner, libc::SIGTERM);
-                asked.get_or_insert((signal, Instant::now()));
-            }
+            libc::SIGTERM | libc::SIGHUP => match desk.guest(0) {
+                Some(first) if signal == libc::SIGTERM && !has_told && catches(first.process, signal) => {
+                    has_told = true;
+                    send(first.process, signal);
+                }
+                _ => {
+                    send(runner, libc::SIGTERM);
+                    asked.get_or_insert((signal, Instant::now()));
+                }
+            },
             _ => {}
         }
         if asked.is_some_and(|(_, since)| since.elapsed() > GRACE) {
@@ -220,6 +257,20 @@ fn members(name: &str) -> Vec<libc::pid_t> {
             environment.split(|&byte| byte == 0).any(|row| row == job.as_bytes())
         })
         .collect()
+}
+
+/// Whether a rank has a handler for a signal; a process that blocks it stands before the rank, its child, and passes it on.
+fn catches(process: libc::pid_t, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let has = |mask: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(':'));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        mask >> (signal - 1) & 1 == 1
+    };
+    let children = || fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    has("SigCgt")
+        || has("SigBlk")
+            && children().split_whitespace().filter_map(|child| child.parse().ok()).any(|child| catches(child, signal))
 }
 
 fn send(process: libc::pid_t, signal: i32) {

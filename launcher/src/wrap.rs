@@ -76,12 +76,9 @@ pub(crate) struct Wrap {
 }
 
 impl Wrap {
-    /// What is asked for around Python in the rank with that number, of so many; of one alone, what is to be around all, too.
+    /// What is asked for around Python in the rank with that number, of so many.
     pub(crate) fn asked(settings: &Settings, rank: usize, ranks: usize) -> Result<Wrap, String> {
-        let mut wrap = Wrap::default();
-        if ranks == 1 {
-            wrap.words.extend(own_words(settings, "wrapper", rank)?);
-        }
+        let mut wrap = Wrap { words: own_words(settings, "wrapper", rank)?, variables: Vec::new() };
         for tool in TOOLS.iter().filter(|tool| settings.is_on(tool.flag)) {
             if tool.is_for_one && ranks > 1 {
                 return Err(format!(
@@ -145,7 +142,7 @@ mod tests {
         let text = "--wrapper-inner 'env A=%%LEGATE_GLOBAL_RANK%%' --wrapper-inner 'nice -n 1' a";
         assert_eq!(asked(text, 3, 4), Ok("env A=3 nice -n 1".to_owned()));
         assert_eq!(asked("--wrapper 'env X=1' --wrapper-inner nice a", 0, 1), Ok("env X=1 nice".to_owned()));
-        assert_eq!(asked("--wrapper nice a", 0, 2), Ok(String::new()));
+        assert_eq!(asked("--wrapper nice a", 0, 2), Ok("nice".to_owned()));
         assert_eq!(
             asked("--wrapper no-such-command a", 0, 1),
             Err("--wrapper: there is no command no-such-command".to_owned())
