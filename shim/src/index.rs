@@ -106,10 +106,24 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
             if let Some(picked) = mask::get(py, shim, array, key)? {
                 return Ok(picked);
             }
+            if let Some(handler) = crate::state::methods(py).get_item(pyo3::intern!(py, "getitem"))? {
+                let picked = handler.call1((array, key)).map_err(|error| as_own(py, error))?;
+                if !picked.is(py.NotImplemented()) {
+                    return Ok(picked);
+                }
+            }
             let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "getitem"))?;
             host::call(&function, &PyTuple::new(py, [array.as_any(), key])?, None, "getitem")
         }
     }
+}
+
+/// An exception of a handler in Python as raised here: its traceback is the program's.
+pub(crate) fn as_own(py: Python<'_>, error: PyErr) -> PyErr {
+    let raised = error.into_value(py);
+    // Exceptions have the attribute.
+    drop(raised.bind(py).setattr(pyo3::intern!(py, "__traceback__"), py.None()));
+    PyErr::from_value(raised.into_bound(py).into_any())
 }
 
 /// One element, which is fetched from where it lives.
@@ -151,6 +165,12 @@ pub(crate) fn set<'py>(
         return Ok(());
     }
     if selected == Selects::Elements && mask::set(py, shim, array, key, value)? {
+        return Ok(());
+    }
+    if selected == Selects::Elements
+        && let Some(handler) = crate::state::methods(py).get_item(pyo3::intern!(py, "setitem"))?
+        && handler.call1((array, key, value)).map_err(|error| as_own(py, error))?.is_truthy()?
+    {
         return Ok(());
     }
     let function = py.import(pyo3::intern!(py, "operator"))?.getattr(pyo3::intern!(py, "setitem"))?;

@@ -22,6 +22,9 @@ use crate::storage;
 const GIVE_NEW: [&str; 11] =
     ["argsort", "cumprod", "cumsum", "item", "mean", "round", "std", "tobytes", "tolist", "trace", "var"];
 
+/// Methods that NumPy writes in C and whose handler is ours: no frame of it is in a traceback.
+const PICKING: [&str; 4] = ["compress", "nonzero", "put", "take"];
+
 /// A method through the table, or on the host.
 fn dispatch<'py>(
     array: &Bound<'py, DeferredArray>,
@@ -40,7 +43,8 @@ fn dispatch<'py>(
     if array.get().axes(py) > 0
         && let Some(handler) = crate::state::methods(py).get_item(name)?
     {
-        return handler.call(all, kwargs);
+        let outcome = handler.call(all, kwargs);
+        return if PICKING.contains(&name) { outcome.map_err(|error| index::as_own(py, error)) } else { outcome };
     }
     on_host(shim, name, &all, kwargs)
 }

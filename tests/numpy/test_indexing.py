@@ -30,6 +30,32 @@ m[m]
 a[i > 1e9].sum()
 a[:, m[0]]
 a[m[:, 0], 1]
+a[i % ROWS - 3]
+a[::-1][k]
+a[i % ROWS, abs(i) % COLUMNS]
+a[i % ROWS, 2]
+a.ravel()[i * 5 % (ROWS * COLUMNS)]
+a.ravel()[::-2][i * 5 % (ROWS * COLUMNS // 2)]
+a[i[:, 0] - i[:, 0] + host.arange(ROWS)[::-1], ...]
+a[i]
+a[i - 900]
+a[i % ROWS, i]
+q[i % 3, i % ROWS]
+np.take(a, i % (ROWS * COLUMNS))
+np.take(a, i % ROWS, axis=0)
+np.take(a, i * 99, mode='wrap')
+np.take(a, i * 99, mode='clip')
+a.take(i * 99)
+np.compress(m[:, 0], a, axis=0)
+np.compress(m.ravel(), a)
+np.extract(i, a)
+np.nonzero(a)
+np.nonzero(q > 3)
+np.where(i > 5)
+np.where(f > 0)
+np.count_nonzero(a)
+a[np.nonzero(m)]
+a[np.where(i > 5)]
 a[np.newaxis, [1, 2]]
 q[[0, 1], :, [2, 3]]
 q[:, [0, 1], [1, 2]]
@@ -99,6 +125,21 @@ a[m] = a[m] * 2
 a[m] = np.arange(m.sum())
 a[m[:, 0]] = 3
 a[m[:, 0]] = b
+a[i % ROWS, abs(i) % COLUMNS] = i
+a[i % ROWS] = 7
+a[abs(i[:, 0]) % 5] = a * 2
+v = a.reshape(-1); v[i % 50] = i * 1.5; v[abs(i) % 7] += 1
+v = a.reshape(-1)[::3]; v[abs(i[:, :3].ravel()) % 40] = 5
+i[np.nonzero(m)] = 3
+i[np.where(i > 3)] -= 3
+i[k] = i[k][::-1]
+k[k] = k * 2
+a[i] = 3
+a[[1, 2]] = 1j
+i[[1, 2]] = n[1:3]
+np.put(a, i % 90, i)
+np.put(a, i % 90, 3)
+np.put(a, i * 99, 3)
 a[m[:, 0]] = a[m[:, 0]] + 1
 a[::2][m[::2]] = 4
 a[::2][m[::2]] = a[::2][m[::2]] * 2

@@ -58,6 +58,17 @@ ROWS = {
     "running totals of whole numbers": ("line = np.arange(%d)\n_core.flush()\ncounted(line.cumsum)" % SIDE ** 2,
                                         lambda steps: [(steps, 9 * steps)]),
     "a running product of all": ("counted(grid.cumprod)", lambda steps: [(1, 8)]),
+    # Every shard has the indices: the owners write, and a read puts together what each has.
+    "rows by a list": ("counted(lambda: grid.__setitem__([0, 500, -1], 5))\nkept = counted(lambda: grid[[0, 500, -1]])",
+                       lambda steps: [(0, 0), (steps, steps * 3 * ROW_BYTES)]),
+    # Indices of what lives at the shard: it is agreed that they are in range and, each time, that nothing is asked for.
+    "elements by an index array": ("flat, places = grid.ravel(), np.arange(SIDE * SIDE)\n"
+                                   "kept = [counted(lambda: flat[places]) for _ in range(2)]",
+                                   lambda steps: [(2 * steps, steps * (16 + 4 * 2**steps)), (steps, steps * 4 * 2**steps)]),
+    # The other half of the elements: all of them are asked for, eight bytes each, and come, as many.
+    "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
+                           "kept = counted(lambda: flat[places])",
+                           lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 

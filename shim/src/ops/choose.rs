@@ -1,5 +1,5 @@
-//! NumPy's dispatched C functions that have an answer of their own: `where` as one launch, `result_type` and `empty_like` from
-//! shapes and dtypes alone.
+//! NumPy's dispatched C functions that have an answer of their own: `where` as one launch (or, of a condition alone, `nonzero`),
+//! `result_type` and `empty_like` from shapes and dtypes alone.
 //!
 //! Each is entered in the table of `__array_function__`. What is not covered goes to the host with the same arguments.
 
@@ -47,6 +47,9 @@ fn choose<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
             }
             return Ok(chosen.into_any());
         }
+    }
+    if args.len() == 1 && deferred(&args.get_item(0)?).is_some() {
+        return args.get_item(0)?.call_method0("nonzero");
     }
     host::call(&shim.host(py, "where")?, args, None, "where")
 }

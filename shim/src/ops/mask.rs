@@ -8,28 +8,25 @@
 #![expect(unsafe_code, reason = "binds the gathering kernels to addresses")]
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use legate_kernels::gather::{self, Strided};
+use legate_kernels::gather;
 use legate_kernels::scatter;
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::{Axes, View};
-use legate_runtime::{Exchange, Operand, Privilege, Sequence, Work};
-use parking_lot::Mutex;
+use legate_runtime::{Exchange, Operand, Privilege};
 use pyo3::prelude::*;
 use smallvec::{SmallVec, smallvec};
 
-use super::picks::{Found, Picked, count, intersection, parts_of};
+use super::exchange::{at, intersection, issue, parts_of, rows, stretch};
+use super::picks::{Picked, found, mask_rows};
 use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
 use crate::ops::create;
-use crate::report::How;
-use crate::state::Shim;
+use crate::state::{Shim, started};
 use crate::storage::Storage;
-use crate::task::{ExchangeTask, Task};
 use crate::ufuncs::{self, Target};
 use crate::values::{Kind, Value, ordered_strides};
 
@@ -78,15 +75,7 @@ impl<'py> Pair<'py> {
 
     /// Rows of an unbroken array with so many bytes for each element of the mask.
     fn rows(&self, storage: &Py<Storage>, offset: isize, privilege: Privilege) -> Operand {
-        let item_bytes = self.native.item_bytes;
-        let view = View { offset, strides: smallvec![self.row_bytes() as isize, item_bytes as isize], item_bytes };
-        Operand { field: storage.get().field().clone(), view, privilege }
-    }
-
-    /// The unbroken mask, as rows.
-    fn mask_rows(&self, py: Python<'py>) -> Operand {
-        let view = View { offset: self.picks.offset, strides: smallvec![1, 0], item_bytes: 1 };
-        Operand { field: self.mask.get().storage(py).get().field().clone(), view, privilege: Privilege::Read }
+        rows(storage, offset, self.row_bytes(), self.native.item_bytes, privilege)
     }
 
     /// The pair with an unbroken mask.
@@ -112,36 +101,6 @@ fn mask_of<'py>(shim: &Shim, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     if is_mask { Ok(Some(host::over_memory(shim, &key.call_method1("copy", ("C",))?)?)) } else { Ok(None) }
 }
 
-/// A mask whose set elements were counted: its field, the launch that wrote it last, and its place in the field.
-type Counted = (u64, Sequence, isize, usize);
-
-/// The last count: programs pick from several arrays by one mask.
-static LAST: Mutex<Option<(Counted, Arc<Found>)>> = Mutex::new(None);
-
-/// How many elements of the mask are set; waits for the mask.
-fn found(py: Python<'_>, shim: &Shim, pair: &Pair<'_>) -> PyResult<Arc<Found>> {
-    let storage = pair.mask.get().storage(py);
-    let field = storage.get().field();
-    let counted: Counted = (field.number(), field.last_write(), pair.picks.offset, pair.picks.size());
-    if storage.get().is_unseen()
-        && let Some((known, found)) = &*LAST.lock()
-        && *known == counted
-    {
-        return Ok(found.clone());
-    }
-    let found = Arc::new(Found::default());
-    let (kept, offset) = (found.clone(), pair.picks.offset);
-    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
-        kept.keep(count(addresses[0].wrapping_add_signed(offset), exchange)?);
-        Ok(())
-    };
-    let work = Work::Exchange { along: 1, unit: 0 };
-    let sequence = issue(py, shim, "count", work, pair.domain(), smallvec![pair.mask_rows(py)], task, false)?;
-    shim.wait(py, sequence)?;
-    *LAST.lock() = Some((counted, found.clone()));
-    Ok(found)
-}
-
 /// `array[mask]`; `None` when it is for the host.
 pub(crate) fn get<'py>(
     py: Python<'py>,
@@ -158,7 +117,7 @@ pub(crate) fn get<'py>(
         (pair.own, pair.array) = (copied.get().describe(py), copied);
     }
     let Some(pair) = pair.with_unbroken_mask(py, shim)? else { return Ok(None) };
-    let found = found(py, shim, &pair)?;
+    let found = found(py, shim, &pair.mask, &pair.picks)?;
     let total = found.total();
     let mut shape: Axes<usize> = smallvec![total];
     shape.extend(pair.inner().iter().copied());
@@ -172,7 +131,7 @@ pub(crate) fn get<'py>(
     let bytes = pair.row_bytes();
     let operands = smallvec![
         pair.rows(&pair.array.get().storage(py), pair.own.offset, Privilege::Read),
-        pair.mask_rows(py),
+        mask_rows(py, &pair.mask, &pair.picks),
         stretch(&target.array.get().storage(py), 0, total * bytes, Privilege::Write),
     ];
     let (offset, mask_offset) = (pair.own.offset, pair.picks.offset);
@@ -194,31 +153,53 @@ pub(crate) fn get<'py>(
                 );
             }
         });
-        bring_home(&picked, exchange, bytes)
+        picked.bring_home(exchange, bytes)
     };
-    let work = Work::Exchange { along: 2, unit: bytes };
-    issue(py, shim, "compress", work, pair.domain(), operands, task, false)?;
-    if shape.iter().product::<usize>() < shim.settings.min_chunk {
-        return Ok(Some(target.array.get().alias(py, shim)?.call_method0("copy")?));
-    }
-    Ok(Some(target.array.into_any()))
+    issue(py, shim, "compress", (2, bytes), pair.domain(), operands, task)?;
+    settled(py, shim, target).map(Some)
 }
 
-/// Sends elements of `bytes` bytes that were picked here to where they live, and takes those that live here.
-fn bring_home(picked: &Picked, exchange: &Exchange<'_>, bytes: usize) -> Result<(), TransportError> {
-    if !exchange.is_divided() {
-        return Ok(());
+/// The places of the set elements of a mask in its row-major order, as `int64`; `None` when it is for the host.
+#[pyfunction]
+pub(crate) fn positions<'py>(mask: &Bound<'py, DeferredArray>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = mask.py();
+    let shim = started(py);
+    let Some(pair) = Pair::of(py, shim, mask, mask.as_any())? else { return Ok(None) };
+    let Some(pair) = pair.with_unbroken_mask(py, shim)? else { return Ok(None) };
+    let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'l').as_ptr() as usize) else { return Ok(None) };
+    let found = found(py, shim, &pair.mask, &pair.picks)?;
+    let total = found.total();
+    if total == 0 {
+        return Ok(Some(shim.host(py, "empty")?.call1((0, shim.dtypes.descr(py, b'l')))?));
     }
-    let scaled = |places: Range<usize>| places.start * bytes..places.end * bytes;
-    let made = scaled(picked.places(exchange.shard()));
-    let sends = parts_of(&made, exchange, |shard| exchange.part(0, shard));
-    let own = exchange.own(0);
-    let others = picked.shards_of(&(own.start / bytes..own.end.div_ceil(bytes)));
-    let receives: Vec<_> = others
-        .filter(|shard| *shard != exchange.shard())
-        .filter_map(|shard| Some((shard, intersection(&own, &scaled(picked.places(shard)))?)))
-        .collect();
-    exchange.pass(0, &sends, &receives)
+    let bytes = native.item_bytes;
+    let target = ufuncs::fresh(py, shim, &[total], &[bytes as isize], native)?;
+    let operands = smallvec![
+        mask_rows(py, &pair.mask, &pair.picks),
+        stretch(&target.array.get().storage(py), 0, total * bytes, Privilege::Write),
+    ];
+    let offset = pair.picks.offset;
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        let mask = addresses[0].wrapping_add_signed(offset);
+        let picked = found.here(mask, exchange)?;
+        exchange.workers().each(picked.stretches(), &|stretch| {
+            let (rows, before) = picked.stretch(stretch);
+            let output = at(addresses[1] + before * bytes, bytes);
+            // SAFETY: as in `get`.
+            unsafe { gather::positions(at(mask + rows.start, 1), rows.len(), rows.start as i64, output) };
+        });
+        picked.bring_home(exchange, bytes)
+    };
+    issue(py, shim, "positions", (1, bytes), pair.domain(), operands, task)?;
+    settled(py, shim, target).map(Some)
+}
+
+/// A result that is a host array where it is small.
+pub(super) fn settled<'py>(py: Python<'py>, shim: &Shim, target: Target<'py>) -> PyResult<Bound<'py, PyAny>> {
+    if target.shape.size() < shim.settings.min_chunk {
+        return target.array.get().alias(py, shim)?.call_method0("copy");
+    }
+    Ok(target.array.into_any())
 }
 
 /// `array[mask] = value`; `false` when it is for the host.
@@ -300,7 +281,7 @@ fn spread<'py>(
 ) -> PyResult<bool> {
     let Value::Array { storage, shape, lent, .. } = &value else { return Ok(false) };
     let (mut storage, mut shape, mut lent) = (storage.clone_ref(py), shape.clone(), *lent);
-    let found = found(py, shim, &pair)?;
+    let found = found(py, shim, &pair.mask, &pair.picks)?;
     let total = found.total();
     if total != shape.shape[0] {
         return Ok(false);
@@ -327,7 +308,7 @@ fn spread<'py>(
     let (offset, mask_offset, start) = (target.shape.offset, pair.picks.offset, shape.offset);
     let operands = smallvec![
         pair.rows(&target.array.get().storage(py), offset, Privilege::ReadWrite),
-        pair.mask_rows(py),
+        mask_rows(py, &pair.mask, &pair.picks),
         stretch(&storage, start, total * bytes, Privilege::Read),
     ];
     let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
@@ -350,8 +331,10 @@ fn spread<'py>(
         });
         Ok(())
     };
-    let work = Work::Exchange { along: 2, unit: 0 };
-    issue(py, shim, "expand", work, pair.domain(), operands, task, lent)?;
+    let sequence = issue(py, shim, "expand", (2, 0), pair.domain(), operands, task)?;
+    if lent {
+        shim.wait(py, sequence)?;
+    }
     if unbroken {
         return Ok(true);
     }
@@ -370,7 +353,7 @@ fn fetch(picked: &Picked, exchange: &Exchange<'_>, start: usize, bytes: usize) -
     if !exchange.is_divided() {
         return exchange.gather(0, &wanted);
     }
-    let receives = parts_of(&wanted, exchange, |shard| exchange.part(0, shard));
+    let receives = parts_of(&wanted, exchange);
     let own = exchange.own(0);
     let place = |byte: usize| byte.saturating_sub(start) / bytes;
     let others = picked.shards_of(&(place(own.start)..place(own.end + bytes - 1)));
@@ -379,37 +362,4 @@ fn fetch(picked: &Picked, exchange: &Exchange<'_>, start: usize, bytes: usize) -
         .filter_map(|shard| Some((shard, intersection(&own, &scaled(picked.places(shard)))?)))
         .collect();
     exchange.pass(0, &sends, &receives)
-}
-
-/// Elements at equal distances.
-fn at(address: usize, stride: usize) -> Strided {
-    Strided { address: address as *mut u8, stride: stride as isize }
-}
-
-/// An operand of which a launch may touch any of `bytes` bytes.
-fn stretch(storage: &Py<Storage>, offset: isize, bytes: usize, privilege: Privilege) -> Operand {
-    let view = View { offset, strides: smallvec![0, 0], item_bytes: bytes };
-    Operand { field: storage.get().field().clone(), view, privilege }
-}
-
-/// Issues a launch whose task looks for elements wherever they live; its number.
-#[expect(clippy::too_many_arguments, reason = "all that a launch is")]
-fn issue(
-    py: Python<'_>,
-    shim: &Shim,
-    name: &'static str,
-    work: Work,
-    domain: Axes<usize>,
-    operands: SmallVec<[Operand; 4]>,
-    task: impl Fn(&[usize], &Exchange<'_>) -> Result<(), TransportError> + Send + Sync + 'static,
-    at_once: bool,
-) -> PyResult<Sequence> {
-    crate::shards::check_thread()?;
-    let task: ExchangeTask = Arc::new(task);
-    let issued = shim.runtime.launch(name.into(), work, domain, operands, Task::Exchange(task));
-    if shim.settings.report {
-        shim.report.lock().note(py, name, How::Native, 0, 0.0);
-    }
-    shim.settle(py, issued, at_once)?;
-    Ok(issued.sequence)
 }

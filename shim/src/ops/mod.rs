@@ -3,6 +3,8 @@
 pub(crate) mod assign;
 pub(crate) mod choose;
 pub(crate) mod create;
+mod exchange;
+mod indices;
 pub(crate) mod join;
 pub(crate) mod mask;
 pub(crate) mod mean;
@@ -10,6 +12,7 @@ mod picks;
 pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod sort;
 pub(crate) mod vectors;

@@ -4,13 +4,20 @@
 #![expect(unsafe_code, reason = "binds the counting kernel to addresses")]
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use legate_kernels::gather::{self, Strided};
 use legate_runtime::partition::Partition;
 use legate_runtime::transport::TransportError;
-use legate_runtime::{Division, Exchange};
+use legate_runtime::{Division, Exchange, Operand, Privilege, Sequence};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use smallvec::smallvec;
+
+use super::exchange::{column, intersection, issue, parts_of};
+use crate::array::{DeferredArray, Shape};
+use crate::state::Shim;
 
 /// Elements that one task looks at: enough to outweigh its start, small enough to share out evenly.
 const TASK_ELEMENTS: usize = 1 << 16;
@@ -45,6 +52,22 @@ impl Picked {
             [start, end] => *start..*end,
             edges => edges[shard]..edges[shard + 1],
         }
+    }
+
+    /// Sends elements of `bytes` bytes that were picked here to where they live, and takes those that live here.
+    pub(crate) fn bring_home(&self, exchange: &Exchange<'_>, bytes: usize) -> Result<(), TransportError> {
+        if !exchange.is_divided() {
+            return Ok(());
+        }
+        let scaled = |places: Range<usize>| places.start * bytes..places.end * bytes;
+        let sends = parts_of(&scaled(self.places(exchange.shard())), exchange);
+        let own = exchange.own(0);
+        let others = self.shards_of(&(own.start / bytes..own.end.div_ceil(bytes)));
+        let receives: Vec<_> = others
+            .filter(|shard| *shard != exchange.shard())
+            .filter_map(|shard| Some((shard, intersection(&own, &scaled(self.places(shard)))?)))
+            .collect();
+        exchange.pass(0, &sends, &receives)
     }
 
     /// The shards in whose rows the set elements of these numbers are, or a range of shards that holds them.
@@ -82,6 +105,46 @@ impl Found {
     }
 }
 
+/// The unbroken mask as an operand of a launch over two axes.
+pub(crate) fn mask_rows(py: Python<'_>, mask: &Bound<'_, DeferredArray>, picks: &Shape) -> Operand {
+    column(&mask.get().storage(py), picks.offset, 1, Privilege::Read)
+}
+
+/// A mask whose set elements were counted: its field, the launch that wrote it last, and its place in the field.
+type Counted = (u64, Sequence, isize, usize);
+
+/// The last count: programs pick from several arrays by one mask.
+static LAST: Mutex<Option<(Counted, Arc<Found>)>> = Mutex::new(None);
+
+/// How many elements of an unbroken mask are set; waits for the mask.
+pub(crate) fn found(
+    py: Python<'_>,
+    shim: &Shim,
+    mask: &Bound<'_, DeferredArray>,
+    picks: &Shape,
+) -> PyResult<Arc<Found>> {
+    let storage = mask.get().storage(py);
+    let field = storage.get().field();
+    let counted: Counted = (field.number(), field.last_write(), picks.offset, picks.size());
+    if storage.get().is_unseen()
+        && let Some((known, found)) = &*LAST.lock()
+        && *known == counted
+    {
+        return Ok(found.clone());
+    }
+    let found = Arc::new(Found::default());
+    let (kept, offset) = (found.clone(), picks.offset);
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        kept.keep(count(addresses[0].wrapping_add_signed(offset), exchange)?);
+        Ok(())
+    };
+    let operands = smallvec![mask_rows(py, mask, picks)];
+    let sequence = issue(py, shim, "count", (1, 0), smallvec![picks.size(), 1], operands, task)?;
+    shim.wait(py, sequence)?;
+    *LAST.lock() = Some((counted, found.clone()));
+    Ok(found)
+}
+
 /// Counts the set elements of an unbroken mask in this shard's rows, and tells the other shards.
 pub(crate) fn count(address: usize, exchange: &Exchange<'_>) -> Result<Picked, TransportError> {
     let rows = exchange.rows();
@@ -108,20 +171,4 @@ pub(crate) fn count(address: usize, exchange: &Exchange<'_>) -> Result<Picked, T
     });
     let before = before.collect();
     Ok(Picked { division: exchange.division(), first: rows.start, partition, before, shards })
-}
-
-/// The bytes that are in both ranges, if there are any.
-pub(crate) fn intersection(one: &Range<usize>, other: &Range<usize>) -> Option<Range<usize>> {
-    let both = one.start.max(other.start)..one.end.min(other.end);
-    (both.start < both.end).then_some(both)
-}
-
-/// The parts of a range of the first spread operand's bytes that live at other shards.
-pub(crate) fn parts_of(
-    bytes: &Range<usize>,
-    exchange: &Exchange<'_>,
-    part: impl Fn(usize) -> Range<usize>,
-) -> Vec<(usize, Range<usize>)> {
-    let owners = exchange.owners(0, bytes).filter(|shard| *shard != exchange.shard());
-    owners.filter_map(|shard| Some((shard, intersection(bytes, &part(shard))?))).collect()
 }
