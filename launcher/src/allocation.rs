@@ -130,6 +130,11 @@ fn slurm(variable: Lookup<'_>) -> Result<Nodes, String> {
     Ok(Nodes { nodes, front: false, hosts: Hosts::Known, ranks, is_elsewhere, cpus })
 }
 
+/// Whether a node is another machine than this, by its name without the domain.
+fn is_another(node: &str) -> bool {
+    node.split('.').next() != host().as_deref()
+}
+
 /// This machine's name, without its domain.
 fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
@@ -192,7 +197,8 @@ fn lsf(variable: Lookup<'_>) -> Result<Nodes, String> {
     let front = nodes.len() > 1 && nodes[0].1 == 1 && nodes[1..].iter().all(|node| node.1 > 1);
     let names = || Hosts::Names(nodes.iter().map(|node| node.0.clone()).collect());
     let hosts = file.map_or_else(names, Hosts::File);
-    Ok(Nodes { nodes: nodes.len(), front, hosts, ranks: None, is_elsewhere: false, cpus: None })
+    let is_elsewhere = nodes.first().is_none_or(|node| is_another(&node.0));
+    Ok(Nodes { nodes: nodes.len(), front, hosts, ranks: None, is_elsewhere, cpus: None })
 }
 
 /// Nodes in the order of their first place, with their numbers of places.

@@ -97,9 +97,17 @@ impl Job {
                 "asked for {ranks} ranks and no launcher, but is no rank: start it with mpirun -n {ranks} or srun -n {ranks}"
             ));
         };
+        let is_named = settings.given("launcher").is_some_and(|name| name != "auto");
+        let extra = settings.given("launcher-extra");
+        if allocation.is_none() && shape.nodes > 1 && !is_named && extra.is_none() {
+            return Err(format!(
+                "asked for {} nodes, but this is no job of Slurm, PBS or LSF, so there is one: name more with --launcher-extra, \
+                 as in '--hostfile FILE' for Open MPI or '-f FILE' for MPICH",
+                shape.nodes
+            ));
+        }
         let families = families(settings, package, ranks)?;
         let request = Request { shape, allocation, families };
-        let is_named = settings.given("launcher").is_some_and(|name| name != "auto");
         let mut job = match launcher {
             Launcher::Srun => match srun::job(&request) {
                 // Where srun has no plugin that fits, mpirun starts its own daemons on the nodes.
@@ -110,7 +118,7 @@ impl Job {
             Launcher::Jsrun => machines::jsrun(&request)?,
             Launcher::Aprun => machines::aprun(&request)?,
         };
-        if let Some(extra) = settings.given("launcher-extra") {
+        if let Some(extra) = extra {
             let extra = extra.to_str().ok_or("--launcher-extra is not UTF-8")?;
             job.words.extend(shell_words(extra).map_err(|why| format!("--launcher-extra: {why}"))?);
         }

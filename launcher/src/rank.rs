@@ -58,6 +58,22 @@ const STARTERS: &[Starter] = &[
         mark: None,
         family: Some("mpich"),
     },
+    Starter {
+        size: "JSM_NAMESPACE_SIZE",
+        rank: "JSM_NAMESPACE_RANK",
+        local: &["JSM_NAMESPACE_LOCAL_SIZE"],
+        place: &["JSM_NAMESPACE_LOCAL_RANK"],
+        mark: None,
+        family: Some("openmpi"),
+    },
+    Starter {
+        size: "LEGATE_APRUN_RANKS",
+        rank: "ALPS_APP_PE",
+        local: &["LEGATE_APRUN_LOCAL"],
+        place: &[],
+        mark: None,
+        family: Some("mpich"),
+    },
     Starter { size: "SLURM_STEP_NUM_TASKS", rank: "SLURM_PROCID", local: &[], place: &[], mark: None, family: None },
 ];
 
@@ -237,6 +253,13 @@ mod tests {
         );
         assert_eq!(with(&[("PMIX_RANK", "3")]), Some((3, 4, 2, Some("openmpi"))));
         assert_eq!(with(&[("PMI_SIZE", "4"), ("PMI_RANK", "3")]), Some((3, 4, 2, Some("mpich"))));
+        assert_eq!(
+            look(&[("JSM_NAMESPACE_SIZE", "4"), ("JSM_NAMESPACE_RANK", "1"), ("JSM_NAMESPACE_LOCAL_SIZE", "2")]),
+            Some((1, 4, 2, Some("openmpi")))
+        );
+        let cray = [("LEGATE_APRUN_RANKS", "8"), ("LEGATE_APRUN_LOCAL", "4"), ("ALPS_APP_PE", "5")];
+        assert_eq!(look(&cray), Some((5, 8, 4, Some("mpich"))));
+        assert_eq!(look(&cray[..2]), None);
         assert_eq!(with(&[]), Some((3, 4, 4, None)));
         assert_eq!(with(&[("PMIX_RANK", "3"), ("SLURM_LOCALID", "1")]), Some((3, 4, 2, Some("openmpi"))));
         assert_eq!(look(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4"), ("SLURM_PROCID", "0")]), None);

@@ -58,9 +58,7 @@ pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
             words.extend(["-wdir".into(), folder.into()]);
         }
         if let Some(flag) = family.pass_on {
-            // The desk's name is set when the job is run.
-            let desk = (!is_elsewhere).then(|| OsString::from(JOB));
-            words.extend(passed_on().chain(desk).flat_map(|name| [flag.into(), name]));
+            words.extend(passed_on().flat_map(|name| [flag.into(), name]));
         }
     }
     let variables = family.environment.iter().map(|&(name, value)| (name, value.into())).collect();
@@ -69,6 +67,7 @@ pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
 
 /// Names of the variables that ranks on other nodes need.
 fn passed_on() -> impl Iterator<Item = OsString> {
+    // Rank 0 inherits its desk's name where it can reach it; others have no use for it.
     let is_needed = |name: &str| name != JOB && PASSED_ON.iter().any(|start| name.starts_with(start));
     let mut names: Vec<_> =
         env::vars_os().map(|row| row.0).filter(|name| name.to_str().is_some_and(is_needed)).collect();

@@ -37,9 +37,15 @@ pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
     words
         .extend(["--input=0", "--overlap", "--kill-on-bad-exit=0", "--wait=10", "--disable-status"].map(str::to_owned));
     let words = words.into_iter().map(Into::into).collect();
-    let variables = family.environment.iter().map(|&(name, value)| (name, value.into())).collect();
     let is_elsewhere = request.allocation.is_none_or(|allocation| allocation.is_elsewhere);
-    Ok(Job { runner, words, variables, signals_from: SIGNALS_FROM, is_elsewhere, hands_on_interrupts: true })
+    Ok(Job {
+        runner,
+        words,
+        variables: Vec::new(),
+        signals_from: SIGNALS_FROM,
+        is_elsewhere,
+        hands_on_interrupts: true,
+    })
 }
 
 /// How lines begin and go on that say no more than the exit code does.
