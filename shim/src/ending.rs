@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "writes to streams by number, and ends the process at once")]
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -17,12 +18,25 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
 
+/// Whether the program's thread was sent a signal by this process itself.
+pub(crate) static POKED: AtomicBool = AtomicBool::new(false);
+
 /// This process, as its watch sees it.
 pub(crate) struct Process {
     /// Where texts for the user go.
-    pub(crate) errors: c_int,
+    errors: c_int,
     /// The line to whoever started the job; a goodbye there says that this is no crash.
-    pub(crate) line: Option<c_int>,
+    line: Option<c_int>,
+    /// The thread that runs the program.
+    program: libc::pthread_t,
+}
+
+impl Process {
+    /// This process, whose program runs in the calling thread.
+    pub(crate) fn new(errors: c_int, line: Option<c_int>) -> Process {
+        // SAFETY: no preconditions.
+        Process { errors, line, program: unsafe { libc::pthread_self() } }
+    }
 }
 
 impl Host for Process {
@@ -36,6 +50,19 @@ impl Host for Process {
         say_goodbye(self.line, code == INTERRUPTED);
         // SAFETY: ends the process without running anything of it.
         unsafe { libc::_exit(c_int::from(code)) }
+    }
+
+    fn interrupt(&self) {
+        POKED.store(true, Ordering::Release);
+        // SAFETY: the main thread, which lives as long as the process. Python's handler runs in it, and its sleep ends.
+        unsafe { libc::pthread_kill(self.program, libc::SIGINT) };
+    }
+}
+
+/// Tells whoever started the job, where there is a line to it, that an interrupt was dealt with.
+pub(crate) fn say_served(line: Option<c_int>) {
+    if let Some(line) = line {
+        write(line, b"s");
     }
 }
 

@@ -12,6 +12,9 @@ mod classes;
 pub(crate) mod exact;
 mod scalar;
 
+use std::sync::Arc;
+
+use legate_runtime::Field;
 use legate_runtime::view::Axes;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -107,6 +110,14 @@ impl Future {
         match &*self.state.lock() {
             State::Known(_) => true,
             State::Pending(storage) => shim.is_synced(storage.get().field().last_write()),
+        }
+    }
+
+    /// The field that holds the value, as long as nobody has looked at it.
+    pub(crate) fn pending_field(&self, py: Python<'_>) -> Option<Arc<Field>> {
+        match &*self.state.lock() {
+            State::Known(_) => None,
+            State::Pending(storage) => Some(storage.bind(py).get().field().clone()),
         }
     }
 

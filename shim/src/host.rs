@@ -113,6 +113,7 @@ pub(crate) fn call<'py>(
     label: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();
+    crate::prompt::step()?;
     let shim = shim(py)?;
     let start = shim.settings.report.then(Instant::now);
     let mut lent = Vec::new();

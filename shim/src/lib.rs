@@ -29,6 +29,7 @@ mod numpy_api;
 mod operators;
 mod ops;
 mod place;
+mod prompt;
 mod protocols;
 mod recycle;
 mod report;

@@ -285,6 +285,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     crate::ops::random::register(module)?;
     crate::shards::register(module)?;
+    crate::prompt::register(module)?;
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;

@@ -19,7 +19,7 @@ use crate::array::DeferredArray;
 use crate::future::future;
 use crate::numpy_api::{self, flag};
 use crate::slots::{self, Object};
-use crate::state;
+use crate::{prompt, state};
 
 /// A function of CPython's number protocol (`PyNumber_Add`, ...).
 pub(crate) type NumberFunction = unsafe extern "C" fn(Object, Object) -> Object;
@@ -272,6 +272,10 @@ pub(crate) unsafe fn operate(py: Python<'_>, function: NumberFunction, left: Obj
         if may_outgrow(py, &one, &other) {
             return None;
         }
+        if let Err(interrupt) = prompt::step() {
+            interrupt.restore(py);
+            return Some(std::ptr::null_mut());
+        }
         let result = function(one.object, other.object);
         Some(if result == one.object { stand_in(result, left) } else { result })
     }
@@ -289,6 +293,10 @@ pub(crate) unsafe fn call(
     // SAFETY: as in `operate`.
     unsafe {
         let first = operand(py, *arguments.first()?)?;
+        if let Err(interrupt) = prompt::step() {
+            interrupt.restore(py);
+            return Some(std::ptr::null_mut());
+        }
         let Some(&second) = arguments.get(1) else { return Some(ufunc(&[first.object])) };
         let other = operand(py, second)?;
         if may_outgrow(py, &first, &other) {

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use legate_runtime::digest::Digest;
 use legate_runtime::transport::{Alone, Chaos, Planning, Plugin, Stop, Transport, TransportError, collective};
-use legate_runtime::watch::{Charge, How, Watch};
+use legate_runtime::watch::{Charge, Gate, How, Watch};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::ending::{self, Process};
-use crate::place;
+use crate::{place, prompt};
 
 /// How long a wait for the other shards' ends goes on without a look at signals.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -31,14 +31,15 @@ const LONGEST_DELAY: Duration = Duration::from_millis(20);
 const LEAVE: Duration = Duration::from_secs(5);
 
 /// What connects this process with the other shards.
-struct Connection {
+pub(crate) struct Connection {
     plugin: Arc<Plugin>,
     /// The plugin, or chaos around it.
     transport: Arc<dyn Transport>,
-    digest: Arc<Digest>,
-    watch: Watch,
+    pub(crate) digest: Arc<Digest>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) watch: Watch,
     /// The line to whoever started the job.
-    line: Option<c_int>,
+    pub(crate) line: Option<c_int>,
 }
 
 static CONNECTION: OnceLock<Connection> = OnceLock::new();
@@ -55,10 +56,11 @@ pub(crate) fn in_program() -> bool {
     PROGRAM.get().is_none_or(|program| FORKED.load(Ordering::Relaxed) || *program == thread::current().id())
 }
 
-/// Refuses what another thread would launch, or fetch from other shards.
+/// To be called before each launch: refuses what another thread would launch, or fetch from other shards, and what a prompt would
+/// between two inputs; an interrupt takes effect here.
 pub(crate) fn check_thread() -> PyResult<()> {
     if in_program() {
-        return Ok(());
+        return prompt::before_operation();
     }
     Err(PyRuntimeError::new_err(
         "an array that is spread over several shards can be used by the main thread only: hand copies of parts to threads, \
@@ -72,7 +74,7 @@ pub(crate) fn is_forked() -> bool {
 }
 
 /// The connection, unless there is none or it is the parent's.
-fn connection() -> Option<&'static Connection> {
+pub(crate) fn connection() -> Option<&'static Connection> {
     CONNECTION.get().filter(|_| !FORKED.load(Ordering::Relaxed))
 }
 
@@ -120,9 +122,11 @@ fn connect(
     }
     PROGRAM.get_or_init(|| thread::current().id());
     let digest = Arc::new(Digest::default());
-    let host = Box::new(Process { errors, line });
-    let (waits, digest_too) = (plugin.waits().clone(), digest.clone());
-    let charge = Charge { stop, waits, digest: digest_too, host, patience: Duration::from_secs(patience) };
+    let host = Box::new(Process::new(errors, line));
+    let gate = Arc::new(Gate::default());
+    let (waits, digest_too, gate_too) = (plugin.waits().clone(), digest.clone(), gate.clone());
+    let patience = Duration::from_secs(patience);
+    let charge = Charge { stop, waits, digest: digest_too, gate: gate_too, host, patience };
     let watch = py.detach(|| Watch::start(&plugin, charge)).map_err(refused)?;
     let plugin = Arc::new(plugin);
     let transport: Arc<dyn Transport> = match chaos {
@@ -130,7 +134,7 @@ fn connect(
         None => plugin.clone(),
     };
     CONNECTION
-        .set(Connection { plugin, transport, digest, watch, line })
+        .set(Connection { plugin, transport, digest, gate, watch, line })
         .map_err(|_| PyRuntimeError::new_err("the shards are connected already"))
 }
 
@@ -209,10 +213,14 @@ fn shards() -> usize {
     transport().shards()
 }
 
-/// Shard 0's bytes, on every shard. What the others give counts for nothing.
+/// Shard 0's bytes, on every shard. What the others give counts for nothing. An interrupt may take effect before it, unless
+/// `gated` is false.
 #[pyfunction]
-#[pyo3(signature = (payload=None))]
-fn agree<'py>(py: Python<'py>, payload: Option<&Bound<'py, PyBytes>>) -> PyResult<Bound<'py, PyBytes>> {
+#[pyo3(signature = (payload=None, gated=true))]
+fn agree<'py>(py: Python<'py>, payload: Option<&Bound<'py, PyBytes>>, gated: bool) -> PyResult<Bound<'py, PyBytes>> {
+    if gated {
+        prompt::pass_gate()?;
+    }
     let transport = transport();
     if transport.shard() == 0 {
         let payload = payload.ok_or_else(|| PyTypeError::new_err("shard 0 must give the bytes to agree on"))?;
@@ -225,9 +233,10 @@ fn agree<'py>(py: Python<'py>, payload: Option<&Bound<'py, PyBytes>>) -> PyResul
     Ok(PyBytes::new(py, &agreed))
 }
 
-/// Every shard's bytes, in the order of the shards, on every shard.
+/// Every shard's bytes, in the order of the shards, on every shard. An interrupt may take effect before it.
 #[pyfunction]
 fn collect<'py>(py: Python<'py>, payload: &Bound<'py, PyBytes>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    prompt::pass_gate()?;
     let transport = transport();
     if transport.shards() == 1 {
         return Ok(vec![payload.clone()]);

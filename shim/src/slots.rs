@@ -119,6 +119,10 @@ unsafe extern "C" fn assign_subscript(array: Object, key: Object, value: Object)
     // SAFETY: as in `subscript`; a null value means deletion.
     unsafe {
         let py = Python::assume_attached();
+        if let Err(interrupt) = crate::prompt::step() {
+            interrupt.restore(py);
+            return -1;
+        }
         if !value.is_null()
             && let Some(status) = resident::set(py, as_deferred(py, &array), key, value)
         {

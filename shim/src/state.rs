@@ -68,6 +68,11 @@ pub(crate) fn is_synced(sequence: Sequence) -> bool {
     sequence <= SYNCED.load(Ordering::Relaxed)
 }
 
+/// Highest launch that the program has waited for.
+pub(crate) fn known() -> Sequence {
+    SYNCED.load(Ordering::Relaxed)
+}
+
 /// How long a wait goes on without a look at signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -198,7 +203,10 @@ impl Shim {
             return self.wait(py, issued.sequence);
         }
         if issued.backlog {
-            self.await_launch(py, self.runtime.backlog_end())?;
+            let end = self.runtime.backlog_end();
+            while !crate::prompt::is_in_haste() && !py.detach(|| self.runtime.wait(end, PATIENCE)).map_err(failed)? {
+                py.check_signals()?;
+            }
         }
         // With several shards, warnings appear where all shards see them: at waits.
         if self.shards == 1 { self.warn(py) } else { Ok(()) }

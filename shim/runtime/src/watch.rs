@@ -6,6 +6,8 @@
 //! seconds, with one text for the user; that a slow shard is only reported; that an idle watch wakes a few times a second.
 //! Does not end the process or write anything itself: its [`Host`] does.
 
+mod gate;
+mod interrupt;
 mod link;
 mod message;
 mod root;
@@ -22,14 +24,18 @@ use parking_lot::{Condvar, Mutex};
 use crate::digest::Digest;
 use crate::transport::collective::parent;
 use crate::transport::{Stop, Transport, TransportError, Waits};
+use gate::Order;
 use link::Link;
 use message::Message;
 use root::{Decision, Root};
 
+pub use gate::Gate;
 pub use message::How;
 
 /// How often neighbours compare digests while the program runs.
 const BEAT: Duration = Duration::from_millis(200);
+/// How often a shard looks where it stands while an interrupt is under way.
+const STANCE: Duration = Duration::from_millis(5);
 /// A wait of this length is told to shard 0, again and again.
 const LONG_WAIT: Duration = Duration::from_millis(700);
 /// How long after an order to stop was asked for, or a neighbour was lost, a shard ends by itself.
@@ -47,6 +53,8 @@ pub trait Host: Send + Sync {
     fn tell(&self, text: &str);
     /// Ends the process.
     fn end(&self, code: u8);
+    /// Has the program's thread look whether [`Gate::take`] has an interrupt for it, even where it sleeps.
+    fn interrupt(&self);
 }
 
 /// How this shard's program ended.
@@ -63,6 +71,10 @@ struct Own {
     done: bool,
     /// The watch is to end without a word: this process is no shard any more.
     leave: bool,
+    /// A prompt waits for the user.
+    rests: bool,
+    /// The user asks for an interrupt.
+    interrupt: bool,
 }
 
 #[derive(Default)]
@@ -86,6 +98,8 @@ pub struct Charge {
     pub waits: Arc<Waits>,
     /// What this shard has done.
     pub digest: Arc<Digest>,
+    /// Where this shard's program stands when it is interrupted.
+    pub gate: Arc<Gate>,
     /// The process.
     pub host: Box<dyn Host>,
     /// How long a wait is before it is reported to the user.
@@ -109,6 +123,7 @@ impl Watch {
             links,
             woken,
             told: (0, 0),
+            stance: None,
             beaten: Instant::now(),
             waited: Instant::now(),
             differs: false,
@@ -141,6 +156,17 @@ impl Watch {
         own.done
     }
 
+    /// Says that a prompt waits for the user, or no longer: nobody is late for it, and there is nothing to interrupt.
+    pub fn rest(&self, rests: bool) {
+        self.shared.own.lock().rests = rests;
+    }
+
+    /// Shard 0's: has KeyboardInterrupt raised on all shards, at one place of the program.
+    pub fn interrupt(&self) {
+        self.shared.own.lock().interrupt = true;
+        self.nudge();
+    }
+
     /// Ends the watch, after all shards' programs have ended.
     pub fn close(&self) {
         self.shared.own.lock().leave = true;
@@ -167,6 +193,8 @@ struct Keeper {
     woken: UnixStream,
     /// Count and digest last told to the neighbours.
     told: (u64, u64),
+    /// Where this shard stands, as last told.
+    stance: Option<(u64, u64, bool)>,
     beaten: Instant,
     waited: Instant,
     /// A difference has been found, and its place is being looked for.
@@ -182,7 +210,8 @@ struct Keeper {
 impl Keeper {
     fn run(mut self) {
         loop {
-            link::wait(&self.links, self.woken.as_raw_fd(), BEAT);
+            let pause = if self.charge.gate.is_minded() { STANCE } else { BEAT };
+            link::wait(&self.links, self.woken.as_raw_fd(), pause);
             while matches!(self.woken.read(&mut [0; 64]), Ok(1..)) {}
             if self.shared.own.lock().leave {
                 return;
@@ -198,10 +227,15 @@ impl Keeper {
                 }
             }
             self.tell_ending();
+            self.tell_stance();
             self.beat();
             self.tell_waits();
             self.mind_losses();
-            if let Some(decisions) = self.root.as_mut().map(Root::decide) {
+            if let Some(root) = &mut self.root {
+                let mut own = self.shared.own.lock();
+                root.mind(own.rests, std::mem::take(&mut own.interrupt));
+                drop(own);
+                let decisions = root.decide();
                 decisions.into_iter().for_each(|decision| self.carry_out(decision));
             }
         }
@@ -250,8 +284,21 @@ impl Keeper {
                 self.downwards(&message);
                 self.done();
             }
+            Message::Shut { until } => {
+                self.downwards(&message);
+                self.obey(Order::Shut { until });
+            }
+            Message::Raise => {
+                self.downwards(&message);
+                self.obey(Order::Raise);
+            }
+            Message::Open => {
+                self.downwards(&message);
+                self.obey(Order::Open);
+            }
             Message::Raised { .. }
             | Message::Ended { .. }
+            | Message::Stands { .. }
             | Message::Waits { .. }
             | Message::Report { .. }
             | Message::Doing { .. } => {
@@ -269,6 +316,25 @@ impl Keeper {
             format!("runs; its latest: {latest}")
         } else {
             format!("waits for {} ({latest})", waits.join(" and "))
+        }
+    }
+
+    /// Gives an order to this shard's gate.
+    fn obey(&mut self, order: Order) {
+        self.stance = None;
+        let stood = self.charge.gate.standing().is_some_and(|(_, stands)| stands);
+        self.charge.gate.order(order);
+        if order == Order::Raise && !stood {
+            self.charge.host.interrupt();
+        }
+    }
+
+    /// Tells shard 0 where this shard stands, while an interrupt is under way.
+    fn tell_stance(&mut self) {
+        let Some((until, stands)) = self.charge.gate.standing() else { return };
+        let done = self.charge.digest.now().0 + self.charge.gate.steps();
+        if self.stance.replace((until, done, stands)) != Some((until, done, stands)) {
+            self.upwards(Message::Stands { shard: self.shard as u64, until, done, stands });
         }
     }
 
@@ -376,6 +442,14 @@ impl Keeper {
             Decision::Done => {
                 self.downwards(&Message::Done);
                 self.done();
+            }
+            Decision::Gates(order) => {
+                self.downwards(&match order {
+                    Order::Open => Message::Open,
+                    Order::Shut { until } => Message::Shut { until },
+                    Order::Raise => Message::Raise,
+                });
+                self.obey(order);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use legate_runtime::digest::{Digest, Place};
 use legate_runtime::transport::{Channel, Receive, Stop, Threads, Transport};
-use legate_runtime::watch::{Charge, Host, How, Watch};
+use legate_runtime::watch::{Charge, Gate, Host, How, Watch};
 
 /// What a watch had its host do.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,11 +27,14 @@ impl Host for Notes {
         drop(self.0.send((self.1, Deed::End(code))));
         thread::park();
     }
+
+    fn interrupt(&self) {}
 }
 
 struct Shard {
     threads: Threads,
     digest: Arc<Digest>,
+    gate: Arc<Gate>,
     watch: Watch,
 }
 
@@ -72,9 +75,10 @@ fn play(
             let digest = Arc::new(Digest::default());
             let host = Box::new(Notes(notes, threads.shard()));
             let (waits, digest_too) = (threads.waits().clone(), digest.clone());
-            let charge = Charge { stop, waits, digest: digest_too, host, patience };
+            let gate = Arc::new(Gate::default());
+            let charge = Charge { stop, waits, digest: digest_too, gate: gate.clone(), host, patience };
             let watch = Watch::start(&threads, charge).expect("connected");
-            program(&Shard { threads, digest, watch });
+            program(&Shard { threads, digest, gate, watch });
         });
     }
     deeds
@@ -183,5 +187,60 @@ fn a_slow_shard_is_reported_and_nothing_else() {
         ),
         "{text}"
     );
+    assert_eq!(deeds.recv(), Err(std::sync::mpsc::RecvError));
+}
+
+#[test]
+fn an_interrupt_takes_effect_at_one_place() {
+    let deeds = play(3, MINUTE, |shard| {
+        let mut line = 0;
+        while !(shard.gate.is_minded() && shard.gate.stand(shard.digest.now().0)) {
+            line += 1;
+            shard.does("add", line);
+            thread::sleep(Duration::from_millis(1 + shard.threads.shard() as u64));
+            if line == 20 && shard.threads.shard() == 0 {
+                shard.watch.interrupt();
+            }
+        }
+        assert!(shard.ends(How::Returned, ""), "all have done as much");
+    });
+    assert_eq!(deeds.recv(), Err(std::sync::mpsc::RecvError));
+}
+
+#[test]
+fn an_interrupt_reaches_shards_that_do_nothing() {
+    let deeds = play(3, MINUTE, |shard| {
+        shard.does("add", 1);
+        if shard.threads.shard() == 0 {
+            shard.watch.interrupt();
+        }
+        while !shard.gate.take() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(shard.ends(How::Returned, ""));
+    });
+    assert_eq!(deeds.recv(), Err(std::sync::mpsc::RecvError));
+}
+
+#[test]
+fn a_prompt_that_waits_for_the_user_is_not_reported() {
+    let deeds = play(3, Duration::from_secs(1), |shard| {
+        shard.watch.rest(true);
+        match shard.threads.shard() {
+            0 => thread::sleep(Duration::from_secs(3)),
+            _ => {
+                let bytes = &mut [0];
+                drop(shard.threads.exchange(Channel::Agreement, &[], &mut [Receive { from: 0, bytes }]));
+            }
+        }
+        for to in [1, 2].into_iter().filter(|_| shard.threads.shard() == 0) {
+            drop(shard.threads.exchange(
+                Channel::Agreement,
+                &[legate_runtime::transport::Send { to, bytes: &[1] }],
+                &mut [],
+            ));
+        }
+        assert!(shard.ends(How::Returned, ""));
+    });
     assert_eq!(deeds.recv(), Err(std::sync::mpsc::RecvError));
 }

@@ -154,6 +154,7 @@ impl Target<'_, '_> {
         let output = Operand { field: self.handle.field().clone(), view, privilege: Privilege::Write };
         let name = format!("random {}", self.name).into();
         let operands = smallvec![operand(Privilege::Read), output];
+        crate::shards::check_thread()?;
         let issued = runtime.launch(name, Work::Map, walk.domain(), operands, draw);
         self.shim.settle(self.py, issued, false)
     }

@@ -1,7 +1,7 @@
 //! How a thread waits for something that it can only ask about: it spins, then lets others run, then sleeps.
 //!
 //! Promises that a wait costs a shared core little: at most [`SPIN`] of asking without a pause, then sleeps that grow to
-//! [`LONGEST`]. Knows nothing of what is waited for.
+//! [`LONGEST`], and to [`LONGEST_EVER`] where it is a matter of seconds. Knows nothing of what is waited for.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,13 @@ const SPIN: Duration = Duration::from_micros(50);
 const YIELD: Duration = Duration::from_micros(200);
 /// The first sleep.
 const SHORTEST: Duration = Duration::from_micros(20);
-/// The longest sleep, and so the latency of a message that was waited for long.
+/// The longest sleep in the first second, and so the latency of a message that was waited for long.
 const LONGEST: Duration = Duration::from_millis(1);
+/// The longest sleep ever. A wait of more than a second sleeps for a part of what it has waited for already: an hour at a prompt
+/// costs no core.
+const LONGEST_EVER: Duration = Duration::from_millis(20);
+/// Which part.
+const PART: u32 = 64;
 
 /// One wait.
 pub(crate) struct Backoff {
@@ -40,7 +45,7 @@ impl Backoff {
             std::thread::yield_now();
         } else {
             std::thread::sleep(self.sleep);
-            self.sleep = (self.sleep * 2).min(LONGEST);
+            self.sleep = (self.sleep * 2).min(LONGEST.max(waited / PART).min(LONGEST_EVER));
         }
         waited
     }

@@ -38,6 +38,14 @@ pub(super) enum Message {
     Stop { code: u64 },
     /// Downwards: all programs have ended.
     Done,
+    /// Downwards: stand before the next operation once so many are done.
+    Shut { until: u64 },
+    /// Upwards: a shard that is to stand from there on has done so many operations, and stands or not.
+    Stands { shard: u64, until: u64, done: u64, stands: bool },
+    /// Downwards: raise KeyboardInterrupt.
+    Raise,
+    /// Downwards: stand no longer.
+    Open,
 }
 
 /// Bytes of a frame's length.
@@ -123,6 +131,12 @@ impl Message {
             Message::Stop { code } => writer.kind(8).number(*code),
             Message::Done => writer.kind(9),
             Message::Raised { shard, how, text } => writer.kind(10).number(*shard).number(*how as u64).text(text),
+            Message::Shut { until } => writer.kind(11).number(*until),
+            Message::Stands { shard, until, done, stands } => {
+                writer.kind(12).number(*shard).number(*until).number(*done).number(u64::from(*stands))
+            }
+            Message::Raise => writer.kind(13),
+            Message::Open => writer.kind(14),
         };
         let mut frame = (body.0.len() as u32).to_le_bytes().to_vec();
         frame.extend(body.0);
@@ -155,6 +169,15 @@ impl Message {
             8 => Message::Stop { code: reader.number()? },
             9 => Message::Done,
             10 => Message::Raised { shard: reader.number()?, how: reader.how()?, text: reader.text()? },
+            11 => Message::Shut { until: reader.number()? },
+            12 => Message::Stands {
+                shard: reader.number()?,
+                until: reader.number()?,
+                done: reader.number()?,
+                stands: reader.number()? != 0,
+            },
+            13 => Message::Raise,
+            14 => Message::Open,
             _ => return None,
         };
         reader.0.is_empty().then_some(message)
@@ -193,6 +216,10 @@ mod tests {
             Message::Stop { code: 130 },
             Message::Done,
             Message::Raised { shard: 2, how: How::Raised, text: text() },
+            Message::Shut { until: 12 },
+            Message::Stands { shard: 1, until: 12, done: 13, stands: true },
+            Message::Raise,
+            Message::Open,
         ];
         let mut read: Vec<u8> = all.iter().flat_map(Message::frame).collect();
         read.extend([1, 0]);

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::gate::Order;
+use super::interrupt::Interrupt;
 use super::message::{How, Message};
 use super::{STOPPED, names};
 
@@ -38,6 +40,8 @@ pub(super) enum Decision {
     },
     /// All programs have ended alike.
     Done,
+    /// Give this order to the gates of all shards.
+    Gates(Order),
 }
 
 /// How a shard's program ended.
@@ -73,6 +77,10 @@ pub(super) struct Root {
     all_ended: Option<Instant>,
     /// When the first shard was interrupted.
     interrupted: Option<Instant>,
+    /// An interrupt that is to be raised on all shards.
+    interrupt: Option<Interrupt>,
+    /// Since when the program does something; none while a prompt waits for the user.
+    busy: Option<Instant>,
     decisions: Vec<Decision>,
     over: bool,
 }
@@ -90,6 +98,8 @@ impl Root {
             patience,
             all_ended: None,
             interrupted: None,
+            interrupt: None,
+            busy: Some(Instant::now()),
             decisions,
             over: false,
         }
@@ -116,12 +126,37 @@ impl Root {
                     asked.answers.insert(shard, text);
                 }
             }
+            Message::Stands { shard, until, done, stands } => {
+                if let Some(interrupt) = &mut self.interrupt {
+                    interrupt.hear(shard, until, done, stands);
+                }
+            }
             Message::Beat { .. }
             | Message::Digests { .. }
             | Message::Differs { .. }
             | Message::Ask { .. }
             | Message::Stop { .. }
+            | Message::Shut { .. }
+            | Message::Raise
+            | Message::Open
             | Message::Done => {}
+        }
+    }
+
+    /// Takes note of whether a prompt waits for the user, and of an interrupt that the user asks for. It is shard 0's alone where
+    /// nothing runs.
+    pub(super) fn mind(&mut self, rests: bool, interrupt: bool) {
+        if rests {
+            self.busy = None;
+            if self.interrupt.take().is_some() {
+                self.decisions.push(Decision::Gates(Order::Open));
+            }
+        } else {
+            self.busy.get_or_insert_with(Instant::now);
+            if interrupt && self.interrupt.is_none() {
+                let begun = self.interrupt.insert(Interrupt::new(self.shards));
+                self.decisions.push(Decision::Gates(begun.first()));
+            }
         }
     }
 
@@ -140,7 +175,7 @@ impl Root {
         if let Some((gone, ended)) = on.iter().find_map(|&on| Some((on, self.gone(on, shard)?))) {
             let text = alone(gone, ended, &format!("shard {shard} waits for it ({text})"));
             self.stop(STOPPED, text);
-        } else if length > self.patience && self.asked.is_none() {
+        } else if self.busy.is_some_and(|busy| length.min(busy.elapsed()) > self.patience) && self.asked.is_none() {
             self.patience *= 2;
             let text =
                 format!("shard {shard} has waited {} s for {} ({text})", length.as_secs(), names(on.iter().copied()));
@@ -170,6 +205,12 @@ impl Root {
             }
             self.decisions.push(Decision::Tell(text));
             self.asked = None;
+        }
+        if let Some(order) = self.interrupt.as_mut().and_then(Interrupt::decide) {
+            self.decisions.push(Decision::Gates(order));
+            if order == Order::Raise {
+                self.interrupt = None;
+            }
         }
         if self.interrupted.is_some_and(|since| since.elapsed() > SHOWN) {
             self.stop(INTERRUPTED, String::new());
