@@ -18,7 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
 # What stages of their own run.
-ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "slurm", "test_programs.py", "test_cases.py")]
+ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "prompt", "slurm", "test_programs.py", "test_cases.py")]
 PROGRAMS = ["tests/test_programs.py", "tests/test_cases.py"]
 ARRAYS_4 = [f"tests/numpy/test_{noun}.py" for noun in ("views", "indexing", "reductions")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
@@ -66,6 +66,7 @@ STAGES = [
     Stage("programs and cases", [*PYTEST, *PROGRAMS], "quick", 900),
     Stage("jobs of several ranks", [*PYTEST, "tests/shards"], "quick", 600),
     Stage("jobs of Slurm", [*PYTEST, "tests/slurm"], "quick", 300),
+    Stage("prompts and notebooks", [*PYTEST, "tests/prompt"], "quick", 900),
     Stage("arrays, 2 ranks", [*RANKS, "2", *IN_RANKS, "tests/numpy"], "quick", 900, TINY),
     Stage("arrays, 4 ranks of MPICH", [*RANKS, "4", "--mpi", "mpich", *IN_RANKS, *ARRAYS_4], "all", 900, TINY),
     Stage("programs and cases, 2 ranks", [*PYTEST, *PROGRAMS, "--ranks", "2", "-k", "tiny or plain"], "all", 900),

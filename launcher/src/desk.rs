@@ -32,8 +32,10 @@ pub(crate) enum Goodbye {
     Missing,
 }
 
-/// What a rank writes to say goodbye after an interrupt; any other byte is for an ordinary end.
+/// What a rank writes to say goodbye after an interrupt.
 const INTERRUPTED: u8 = b'i';
+/// What a rank's prompt writes when it begins, and when it has dealt with all interrupts so far. Any other byte is a goodbye.
+const SERVED: u8 = b's';
 
 /// A rank that has reported.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct Desk {
     guests: Vec<Guest>,
     /// Ranks that have ended, in this order, and how.
     pub(crate) left: Vec<(usize, Goodbye)>,
+    /// How often a prompt has said that it waits for the user, with no interrupt to deal with.
+    pub(crate) served: usize,
 }
 
 impl Desk {
@@ -66,7 +70,7 @@ impl Desk {
         let name = format!("legate-{}-{}", std::process::id(), unique.trim());
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         listener.set_nonblocking(true)?;
-        Ok(Desk { name, listener, guests: Vec::new(), left: Vec::new() })
+        Ok(Desk { name, listener, guests: Vec::new(), left: Vec::new(), served: 0 })
     }
 
     /// Looks after whoever has come or gone; never waits.
@@ -77,7 +81,7 @@ impl Desk {
                 self.guests.push(guest);
             }
         }
-        let left = &mut self.left;
+        let (left, served) = (&mut self.left, &mut self.served);
         self.guests.retain_mut(|guest| {
             let mut byte = [0];
             loop {
@@ -86,6 +90,7 @@ impl Desk {
                         left.push((guest.rank, guest.goodbye));
                         return false;
                     }
+                    Ok(_) if byte[0] == SERVED => *served += 1,
                     Ok(_) if byte[0] == INTERRUPTED => guest.goodbye = Goodbye::Interrupted,
                     Ok(_) => guest.goodbye = Goodbye::Said,
                     Err(_) => return true,

@@ -31,6 +31,7 @@ mod signals;
 mod size;
 mod start;
 mod supervise;
+mod terminal;
 mod value;
 mod verdict;
 mod wrap;
@@ -136,6 +137,10 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let variables = Variables { open: wrap.variables, ..Variables::default() };
     let mut start = Start { words: line.python.clone(), around: wrap.words, variables };
     let mut errors: Box<dyn Write> = Box::new(io::stderr());
+    if settings.is_on("ipython") {
+        // IPython's own greeting takes the place of Python's, also where the input is no terminal.
+        start.words.splice(0..0, ["-q".into(), "-i".into()]);
+    }
     if let Some(rank) = rank {
         let output = match settings.given("rank-output") {
             _ if settings.is_on("all-output") => Output::Shown,

@@ -20,18 +20,21 @@ use crate::desk::{Desk, Goodbye, JOB};
 use crate::job::{Job, srun};
 use crate::porter;
 use crate::signals;
+use crate::terminal::Terminal;
 use crate::verdict;
 
 /// How long ranks have to end after SIGTERM before they are killed.
 const GRACE: Duration = Duration::from_secs(6);
 /// Ctrl-C that often ends the job even where the program goes on.
 const INSISTING: usize = 3;
+/// How long a prompt has to deal with an interrupt before insisting counts.
+const PROMPT: Duration = Duration::from_secs(5);
 /// How often it looks around, in milliseconds, where nothing happens.
 const LOOK_MS: i32 = 200;
 /// What a shell adds to a signal's number to make an exit code.
 const FROM_SIGNAL: i32 = 128;
 /// Signals that this process waits for.
-const SIGNALS: [i32; 4] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+const SIGNALS: [i32; 6] = [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP, libc::SIGWINCH];
 
 /// What the user wants to see of a job besides its output.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +51,16 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
     let mut desk = Desk::open().map_err(|error| format!("cannot open a socket for its ranks: {error}"))?;
     let signals = signals::wait_for(&SIGNALS).map_err(|error| format!("cannot wait for signals: {error}"))?;
     let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
+    let terminal = Terminal::remember();
     let complaints = Complaints::gather(&mut child, shown.all);
-    let outcome = attend(&mut child, &mut desk, &complaints, &signals, job.hands_on_interrupts);
+    let outcome = attend(&mut child, &mut desk, &complaints, &terminal, &signals, job.hands_on_interrupts);
     let End { status, asked, interrupted } = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
     members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
     desk.attend();
     drop(complaints);
+    if !desk.left.contains(&(0, Goodbye::Said)) {
+        terminal.restore();
+    }
     if shown.timing {
         eprintln!("legate: the job {}", porter::times(begun));
     }
@@ -189,11 +196,13 @@ fn attend(
     child: &mut Child,
     desk: &mut Desk,
     complaints: &Complaints,
+    terminal: &Terminal,
     signals: &OwnedFd,
     hands_on_interrupts: bool,
 ) -> io::Result<End> {
     let runner = child.id() as libc::pid_t;
-    let mut interrupts = 0;
+    let (mut interrupts, mut served) = (0, 0);
+    let mut since = Instant::now();
     // Whether the program's handler of SIGTERM was told: who sends it again wants an end.
     let mut has_told = false;
     let mut asked: Option<(i32, Instant)> = None;
@@ -205,17 +214,30 @@ fn attend(
         if let Some(status) = child.try_wait()? {
             return Ok(End { status, asked: asked.map(|(signal, _)| signal), interrupted: interrupts > 0 });
         }
+        if std::mem::replace(&mut served, desk.served) != desk.served {
+            interrupts = 0;
+        }
         let signal = next_signal(desk, signals);
         match signal {
             libc::SIGINT => {
+                if interrupts == 0 {
+                    since = Instant::now();
+                }
                 interrupts += 1;
+                let is_early = served > 0 && since.elapsed() < PROMPT;
                 match desk.guest(0) {
-                    Some(first) if interrupts < INSISTING => send(first.process, libc::SIGINT),
+                    Some(first) if interrupts < INSISTING || is_early => send(first.process, libc::SIGINT),
                     None if interrupts < INSISTING && hands_on_interrupts => send(runner, libc::SIGINT),
                     _ => {
                         send(runner, libc::SIGTERM);
                         asked.get_or_insert((signal, Instant::now()));
                     }
+                }
+            }
+            libc::SIGTSTP => terminal.suspend(desk.guest(0).map(|first| first.process), served > 0),
+            libc::SIGWINCH => {
+                if let Some(first) = desk.guest(0) {
+                    send(first.process, signal);
                 }
             }
             libc::SIGTERM | libc::SIGHUP => match desk.guest(0) {

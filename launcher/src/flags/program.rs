@@ -37,5 +37,14 @@ pub(super) const GROUP: Group = Group {
             variable: Some("LEGATE_INTERCEPT"),
             to_python: true,
         },
+        Flag {
+            name: "ipython",
+            value_name: "",
+            kind: Kind::Switch { on: "1", off: "0" },
+            default: "",
+            help: "IPython as the prompt: without a program, or after one",
+            variable: Some("LEGATE_IPYTHON"),
+            to_python: true,
+        },
     ],
 };
