@@ -3,6 +3,7 @@
 //! No Python and no runtime here: the shim lowers a fused group to a [`program::Program`], and point tasks run it through
 //! [`execute`].
 
+pub mod bins;
 pub mod execute;
 pub mod gather;
 pub mod loops;

@@ -7,7 +7,7 @@ use crate::array::{DeferredArray, deferred};
 use crate::future::{Future, future, settled};
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{create, mask, rows};
+use crate::ops::{bins, create, mask, rows};
 use crate::report::Row;
 use crate::settings::Settings;
 use crate::state::{self, shim};
@@ -271,6 +271,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(after_fork, module)?,
         wrap_pyfunction!(forked, module)?,
         wrap_pyfunction!(set_metaclass, module)?,
+        wrap_pyfunction!(bins::binned, module)?,
+        wrap_pyfunction!(bins::searched, module)?,
         wrap_pyfunction!(mask::positions, module)?,
         wrap_pyfunction!(rows::check_indices, module)?,
         wrap_pyfunction!(rows::taken, module)?,
