@@ -188,7 +188,11 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
             eprintln!("legate: {job}");
         }
         levels.log("launcher", "info", &job);
-        let shown = Shown { all: verbose || settings.is_on("all-output"), timing: settings.is_on("timing") };
+        let shown = Shown {
+            all: verbose || settings.is_on("all-output"),
+            timing: settings.is_on("timing"),
+            reads_input: matches!(line.program, None | Some(Program::Dash)),
+        };
         return supervise::run(&job, shown).map(End::Code);
     }
     if verbose {

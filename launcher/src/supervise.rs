@@ -43,6 +43,8 @@ pub(crate) struct Shown {
     pub(crate) all: bool,
     /// Times, at the end.
     pub(crate) timing: bool,
+    /// A prompt, or what a program from standard input prints.
+    pub(crate) reads_input: bool,
 }
 
 /// Runs the job; gives its exit code, or ends by the signal that ended it.
@@ -77,6 +79,13 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
     }
     if desk.left.contains(&(0, Goodbye::Interrupted)) || interrupted && code == FROM_SIGNAL + libc::SIGINT {
         signals::end_by(libc::SIGINT);
+    }
+    if shown.reads_input && code == 0 && !desk.has_seen(0) {
+        return Err(
+            "rank 0 runs on another machine, where it cannot read this one's standard input: call legate there, on the \
+             first node, or name a script"
+                .to_owned(),
+        );
     }
     match desk.left.first() {
         Some((rank, Goodbye::Missing)) if code != 0 => {

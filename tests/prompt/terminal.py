@@ -21,7 +21,7 @@ LIMIT_S = 30
 MARK = "TEST_SESSION"
 # What moves the cursor and paints.
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07")
-CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
+CTRL_C, CTRL_D, CTRL_Z, TAB = "\x03", "\x04", "\x1a", "\t"
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class Session:
         self._terminal = ours
         self._shown = ""
         self._seen = 0
+
+    @property
+    def process(self):
+        """The command's process number."""
+        return self._process.pid
 
     def _read(self, seconds):
         """Takes in what is shown within some time; False at the end."""

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests import candidate
-from tests.prompt.terminal import CTRL_C, CTRL_D, TAB, After, Session, talk, typed
+from tests.prompt.terminal import CTRL_C, CTRL_D, CTRL_Z, TAB, After, Session, talk, typed
 from tests.shards.ranks import FAMILIES, needs_mpi
 
 RANKS = [pytest.param(1, id="1 rank"), pytest.param(3, id="3 ranks", marks=needs_mpi)]
@@ -215,6 +215,45 @@ def test_a_killed_rank_ends_the_session_and_the_terminal_is_put_right(tmp_path):
     os.kill(first, signal.SIGKILL)
     shown, code = session.end()
     assert code == 128 + signal.SIGKILL and "ended by signal 9" in shown and not session.left()
+
+
+@needs_mpi
+def test_a_stopped_session_goes_on(tmp_path):
+    session = Session(legate(3), tmp_path)
+    session.wait_for(">>> ")
+    session.press("import os; os.getpid()\n")
+    first = int(session.wait_for("\n>>> ").split("\n")[-1])
+    session.press("1 + ")
+    session.wait_for("1 + ")
+    session.press(CTRL_Z)
+    until = time.monotonic() + 10
+    while {_state(session.process), _state(first)} != {"T"} and time.monotonic() < until:
+        time.sleep(0.05)
+    assert (_state(session.process), _state(first)) == ("T", "T")
+    os.kill(session.process, signal.SIGCONT)
+    session.press("41\n")
+    assert session.wait_for("\n>>> ").endswith("42")
+    session.press(CTRL_D)
+    assert session.end()[1] == 0 and not session.left()
+
+
+def _state(process):
+    with open(f"/proc/{process}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
+@needs_mpi
+def test_a_prompt_out_of_reach_is_said_so(tmp_path):
+    """Where rank 0 is on another machine: here, where a stand-in for mpirun starts nothing on this one."""
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    for name in ("mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra", "mpirun"):
+        stand_in = tmp_path / name
+        stand_in.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4, HYDRA'\nexit 0\n")
+        stand_in.chmod(0o755)
+    seen = candidate.run(legate(3), cwd=tmp_path, env={"PATH": path})
+    assert seen.stderr == ("legate: rank 0 runs on another machine, where it cannot read this one's standard input: call legate there, on the "
+                           "first node, or name a script\n")
+    assert seen.code == 2
 
 
 @needs_mpi
