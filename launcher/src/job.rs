@@ -29,6 +29,9 @@ pub(crate) const MPIS: &[&str] = &["auto", "openmpi", "mpich"];
 /// Options that concern the job alone: its ranks need not hear of them.
 const OF_THE_JOB: &[&str] = &["nodes", "ranks-per-node", "launcher", "launcher-extra", "dry-run"];
 
+/// How variables begin that tell a process which rank it is; those with `_MCA_` are settings of Open MPI's.
+const OF_A_RANK: &[&str] = &["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "JSM_NAMESPACE_"];
+
 /// A command that starts all ranks.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Job {
@@ -38,6 +41,8 @@ pub(crate) struct Job {
     pub(crate) words: Vec<OsString>,
     /// Variables to set.
     pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// Variables to take away: what whoever started this process alone says of it, and the ranks would take for their own.
+    pub(crate) without: Vec<OsString>,
     /// What the runner adds to the number of the signal that ended a rank, to make its own exit code.
     pub(crate) signals_from: i32,
     /// Whether rank 0 runs on another machine than this, so that its streams are the runner's.
@@ -122,6 +127,11 @@ impl Job {
             let extra = extra.to_str().ok_or("--launcher-extra is not UTF-8")?;
             job.words.extend(shell_words(extra).map_err(|why| format!("--launcher-extra: {why}"))?);
         }
+        if is_started_alone(&|name| env::var_os(name)) {
+            let tells = |name: &str| OF_A_RANK.iter().any(|start| name.starts_with(start)) && !name.contains("_MCA_");
+            job.without = env::vars_os().map(|row| row.0).filter(|name| name.to_str().is_some_and(tells)).collect();
+        }
+        job.without.sort();
         job.variables.retain(|(name, _)| env::var_os(name).is_none());
         let own = env::current_exe().map_err(|error| format!("cannot tell where its own executable is: {error}"))?;
         job.words.push(own.into());
@@ -156,6 +166,8 @@ impl fmt::Display for Job {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables = self.variables.iter().map(|(name, value)| (*name, value.as_os_str()));
         let words = [self.runner.as_os_str()].into_iter().chain(self.words.iter().map(OsString::as_os_str));
-        out.write_str(&shell::command(variables, words))
+        let without: Vec<&OsStr> = self.without.iter().flat_map(|name| [OsStr::new("-u"), name]).collect();
+        let env = if without.is_empty() { None } else { Some(OsStr::new("env")) };
+        out.write_str(&shell::command(variables, env.into_iter().chain(without).chain(words)))
     }
 }

@@ -88,6 +88,9 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
         );
     }
     match desk.left.first() {
+        None if job.is_elsewhere && code > FROM_SIGNAL => {
+            eprintln!("legate: a rank was ended by signal {} ({})", code - FROM_SIGNAL, name_of(code - FROM_SIGNAL));
+        }
         Some((rank, Goodbye::Missing)) if code != 0 => {
             let base = if code > FROM_SIGNAL { FROM_SIGNAL } else { job.signals_from };
             let signal = code - base;
@@ -171,6 +174,9 @@ fn pass_input(child: &mut Child) {
 fn start(job: &Job, name: &str) -> io::Result<Child> {
     let mut command = Command::new(&job.runner);
     command.args(&job.words).envs(job.variables.iter().map(|(name, value)| (*name, value)));
+    for name in &job.without {
+        command.env_remove(name);
+    }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     if job.is_elsewhere {
         command.stdin(Stdio::piped());

@@ -4,6 +4,7 @@ Promises: the texts in `transcripts/launching` are made with stand-ins for all c
 nothing else; `scripts/bless` rewrites them. What runs, runs real ranks; a Slurm of its own is `tests/slurm`'s.
 """
 import re
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -106,3 +107,13 @@ def test_launchers_of_other_machines(command, family, text, variables, tmp_path)
                          limit_s=30, stdin="typed")
     assert seen.stdout == f"4 4999950000.0 []\n{tmp_path.name} numpy typed\n"
     assert (seen.stderr, seen.code) == ("", 3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ranks_that_mpirun_started_start_nothing(family, tmp_path):
+    runner = shutil.which(f"mpirun.{family}") or pytest.skip(f"needs mpirun.{family}")
+    (tmp_path / "nodes.py").write_text(NODES)
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    seen = candidate.run([runner, "-n", "4", *candidate.command(), "nodes.py"], env=as_root, cwd=tmp_path, limit_s=60, stdin="typed")
+    assert seen.stdout == f"4 4999950000.0 []\n{tmp_path.name} numpy typed\n"
+    assert seen.code == 3

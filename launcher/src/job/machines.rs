@@ -28,6 +28,7 @@ pub(super) fn jsrun(request: &Request<'_>) -> Result<Job, String> {
         runner,
         words: words.map(Into::into).into(),
         variables,
+        without: Vec::new(),
         signals_from: SIGNALS_FROM,
         is_elsewhere: true,
         hands_on_interrupts: false,
@@ -42,5 +43,13 @@ pub(super) fn aprun(request: &Request<'_>) -> Result<Job, String> {
     let (ranks, each) = (shape.ranks.to_string(), shape.per_node().to_string());
     let words = ["-n", &ranks, "-N", &each, "-cc", "none"].map(Into::into).into();
     let variables = vec![("LEGATE_APRUN_RANKS", ranks.into()), ("LEGATE_APRUN_LOCAL", each.into())];
-    Ok(Job { runner, words, variables, signals_from: SIGNALS_FROM, is_elsewhere: true, hands_on_interrupts: false })
+    Ok(Job {
+        runner,
+        words,
+        variables,
+        without: Vec::new(),
+        signals_from: SIGNALS_FROM,
+        is_elsewhere: true,
+        hands_on_interrupts: false,
+    })
 }

@@ -62,7 +62,15 @@ pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
         }
     }
     let variables = family.environment.iter().map(|&(name, value)| (name, value.into())).collect();
-    Ok(Job { runner, words, variables, signals_from: family.signals_from, is_elsewhere, hands_on_interrupts: false })
+    Ok(Job {
+        runner,
+        words,
+        variables,
+        without: Vec::new(),
+        signals_from: family.signals_from,
+        is_elsewhere,
+        hands_on_interrupts: false,
+    })
 }
 
 /// Names of the variables that ranks on other nodes need.

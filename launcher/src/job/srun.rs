@@ -34,14 +34,14 @@ pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
     if request.allocation.and_then(|allocation| allocation.cpus).is_some_and(|cpus| shape.per_node() > cpus) {
         words.push("--overcommit".to_owned());
     }
-    words
-        .extend(["--input=0", "--overlap", "--kill-on-bad-exit=0", "--wait=10", "--disable-status"].map(str::to_owned));
+    words.extend(["--input=0", "--overlap", "--kill-on-bad-exit=0", "--wait=0", "--disable-status"].map(str::to_owned));
     let words = words.into_iter().map(Into::into).collect();
     let is_elsewhere = request.allocation.is_none_or(|allocation| allocation.is_elsewhere);
     Ok(Job {
         runner,
         words,
         variables: Vec::new(),
+        without: Vec::new(),
         signals_from: SIGNALS_FROM,
         is_elsewhere,
         hands_on_interrupts: true,
@@ -60,9 +60,10 @@ const REPEATS: &[(&str, &[&str])] = &[
             "Killed",
             "got SIGCONT",
             "forcing job termination",
+            "Timed out waiting for job step",
         ],
     ),
-    ("slurmstepd", &["CANCELLED AT"]),
+    ("slurmstepd", &["CANCELLED AT", "Error handler invoked"]),
 ];
 
 /// Whether a line of srun's says no more than the exit code does.
