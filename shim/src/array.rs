@@ -20,7 +20,7 @@ use crate::numpy_api::{self, Geometry, flag};
 use crate::recycle;
 use crate::resident;
 use crate::state::{self, Shim, started};
-use crate::storage::{self, Root, Storage};
+use crate::storage::{self, Purpose, Root, Storage};
 
 /// First address of every phantom: user space that no mapping reaches (below it are heaps, above it libraries).
 pub(crate) const PHANTOM: usize = 0x1000_0000_0000;
@@ -219,7 +219,12 @@ impl DeferredArray {
 
     /// A pinned host alias: real memory that others may keep.
     pub(crate) fn export<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        storage::alias(py, started(py), &self.phantom(py), &self.storage(py), true)
+        self.export_for(py, Purpose::Any)
+    }
+
+    /// As [`DeferredArray::export`], for a purpose.
+    pub(crate) fn export_for<'py>(&self, py: Python<'py>, purpose: Purpose) -> PyResult<Bound<'py, PyAny>> {
+        storage::alias(py, started(py), &self.phantom(py), &self.storage(py), true, purpose)
     }
 
     /// What a protocol answers that names an address without an owner: the export lasts as long as this object. Only code that
@@ -235,7 +240,7 @@ impl DeferredArray {
     }
 
     /// A host alias for use at this line only; kept for the next time, as long as the memory stays where it is.
-    pub(crate) fn alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn alias<'py>(&self, py: Python<'py>, shim: &Shim, purpose: Purpose) -> PyResult<Bound<'py, PyAny>> {
         let storage = self.storage(py);
         let field = storage.get().field();
         if self.alias.get(py).is_some() {
@@ -245,7 +250,7 @@ impl DeferredArray {
             }
         }
         let phantom = self.phantom(py);
-        let alias = storage::alias(py, shim, &phantom, &storage, false)?;
+        let alias = storage::alias(py, shim, &phantom, &storage, false, purpose)?;
         self.alias.replace(py, Some(alias.clone()));
         self.origin.store(field.address().unwrap_or(0), Ordering::Relaxed);
         Ok(alias)
@@ -255,13 +260,13 @@ impl DeferredArray {
     pub(crate) fn resident_alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Option<Bound<'py, PyAny>>> {
         let storage = self.storage(py);
         let field = storage.get().field();
-        if !state::is_synced(field.last_touch()) || field.current_address() == 0 {
+        if !state::is_synced(field.last_touch()) || !field.is_settled() || field.current_address() == 0 {
             return Ok(None);
         }
         if shim.shards > 1 && !shim.is_here(field, &numpy_api::bytes_of(&self.phantom(py), PHANTOM)?) {
             return Ok(None);
         }
-        self.alias(py, shim).map(Some)
+        self.alias(py, shim, Purpose::Read).map(Some)
     }
 
     /// Puts another phantom in the place of this one (`a.resize(...)`), or notes that the phantom was changed.

@@ -15,7 +15,7 @@ use crate::frames;
 use crate::host;
 use crate::numpy_api;
 use crate::state::started;
-use crate::storage;
+use crate::storage::{self, Purpose};
 
 /// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
 pub(crate) const BUFFER_READERS: [&str; 8] =
@@ -35,7 +35,7 @@ fn shown<'py>(array: &Bound<'py, DeferredArray>) -> PyResult<Bound<'py, PyAny>> 
             return storage::edges_alias(py, shim, &phantom, &array.get().storage(py), edges);
         }
     }
-    array.get().alias(py, shim)
+    array.get().alias(py, shim, Purpose::Read)
 }
 
 #[pymethods]
@@ -49,23 +49,23 @@ impl DeferredArray {
     }
 
     fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
-        slf.get().alias(slf.py(), started(slf.py()))?.is_truthy()
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.is_truthy()
     }
 
     fn __int__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__int__")
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.call_method0("__int__")
     }
 
     fn __float__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__float__")
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.call_method0("__float__")
     }
 
     fn __complex__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__complex__")
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.call_method0("__complex__")
     }
 
     fn __index__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().alias(slf.py(), started(slf.py()))?.call_method0("__index__")
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.call_method0("__index__")
     }
 
     fn __sizeof__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -14,14 +14,14 @@ use crate::future::future;
 use crate::numpy_api;
 use crate::report::How;
 use crate::state::{Shim, shim};
-use crate::storage::{self, Root};
+use crate::storage::{self, Purpose, Root};
 
 /// Fields start on multiples of this many bytes, wherever adopted memory starts.
 const ALIGNMENT: usize = 16;
 
 /// The host form of an argument: aliases for deferred arrays, also inside lists, tuples and dictionaries.
 pub(crate) fn unwrap<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    unwrap_noting(object, &mut Vec::new(), &mut 0)
+    unwrap_noting(object, &mut Vec::new(), &mut 0, Purpose::Any)
 }
 
 /// Aliases given out for a call, with the arrays they stand for.
@@ -31,10 +31,11 @@ fn unwrap_noting<'py>(
     object: &Bound<'py, PyAny>,
     lent: &mut Lent<'py>,
     bytes: &mut u64,
+    purpose: Purpose,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     if let Some(array) = deferred(object) {
-        let alias = array.get().export(py)?;
+        let alias = array.get().export_for(py, purpose)?;
         *bytes += array.get().count(py) as u64 * alias.getattr("itemsize")?.extract::<u64>()?;
         lent.push((alias.clone(), object.clone()));
         return Ok(alias);
@@ -46,14 +47,15 @@ fn unwrap_noting<'py>(
         if !holds_ours(object) {
             return Ok(object.clone());
         }
-        let items = tuple.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
+        let items =
+            tuple.iter().map(|item| unwrap_noting(&item, lent, bytes, purpose)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyTuple::new(py, items)?.into_any());
     }
     if let Ok(list) = object.cast_exact::<PyList>() {
         if !holds_ours(object) {
             return Ok(object.clone());
         }
-        let items = list.iter().map(|item| unwrap_noting(&item, lent, bytes)).collect::<PyResult<Vec<_>>>()?;
+        let items = list.iter().map(|item| unwrap_noting(&item, lent, bytes, purpose)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyList::new(py, items)?.into_any());
     }
     if let Ok(dict) = object.cast_exact::<PyDict>() {
@@ -62,7 +64,7 @@ fn unwrap_noting<'py>(
         }
         let copy = PyDict::new(py);
         for (key, value) in dict.iter() {
-            copy.set_item(key, unwrap_noting(&value, lent, bytes)?)?;
+            copy.set_item(key, unwrap_noting(&value, lent, bytes, purpose)?)?;
         }
         return Ok(copy.into_any());
     }
@@ -105,6 +107,41 @@ pub(crate) fn reads_deferred(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDic
     Ok(false)
 }
 
+/// Functions that change none of their first positional arguments, as many as named, and keep none of them; by their labels.
+const READERS: &[(&str, usize)] = &[
+    (MATRIX_PRODUCT, 2),
+    ("bincount", 3),
+    ("c_einsum", 9),
+    ("convolve", 3),
+    ("corrcoef", 3),
+    ("correlate", 3),
+    ("cov", 3),
+    ("digitize", 3),
+    ("dot", 2),
+    ("eig", 1),
+    ("eigh", 2),
+    ("eigvals", 1),
+    ("eigvalsh", 2),
+    ("histogram", 5),
+    ("inner", 2),
+    ("interp", 5),
+    ("inv", 1),
+    ("lstsq", 3),
+    ("matmul", 2),
+    ("matvec", 2),
+    ("pinv", 3),
+    ("qr", 2),
+    ("searchsorted", 4),
+    ("solve", 2),
+    ("svd", 4),
+    ("vdot", 2),
+    ("vecdot", 2),
+    ("vecmat", 2),
+];
+
+/// Label of a product that NumPy makes into memory of ours.
+pub(crate) const MATRIX_PRODUCT: &str = "matrix product";
+
 /// Runs a host function on aliases. `label` names it in the report.
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
@@ -118,15 +155,17 @@ pub(crate) fn call<'py>(
     let start = shim.settings.report.then(Instant::now);
     let mut lent = Vec::new();
     let mut bytes = 0;
+    let reads = READERS.iter().any(|(name, most)| *name == label && args.len() <= *most);
+    let purpose = if reads { Purpose::Read } else { Purpose::Any };
     let host_args =
-        args.iter().map(|item| unwrap_noting(&item, &mut lent, &mut bytes)).collect::<PyResult<Vec<_>>>()?;
+        args.iter().map(|item| unwrap_noting(&item, &mut lent, &mut bytes, purpose)).collect::<PyResult<Vec<_>>>()?;
     let host_args = PyTuple::new(py, host_args)?;
     let result = match kwargs {
         None => function.call1(host_args)?,
         Some(kwargs) => {
             let host_kwargs = PyDict::new(py);
             for (key, value) in kwargs.iter() {
-                host_kwargs.set_item(key, unwrap_noting(&value, &mut lent, &mut bytes)?)?;
+                host_kwargs.set_item(key, unwrap_noting(&value, &mut lent, &mut bytes, Purpose::Any)?)?;
             }
             function.call(host_args, Some(&host_kwargs))?
         }

@@ -16,6 +16,7 @@ use crate::operators;
 use crate::ops::mask;
 use crate::report::How;
 use crate::state::{Shim, started};
+use crate::storage::Purpose;
 use crate::ufuncs::{self, Target};
 use crate::values::{Kind, Value, broadcast};
 
@@ -90,7 +91,7 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
     let shim = started(py);
     let key = &settled_key(key)?;
     match selects(key, array.get().axes(py)) {
-        Selects::Element if shim.shards == 1 => array.get().alias(py, shim)?.get_item(key),
+        Selects::Element if shim.shards == 1 => array.get().alias(py, shim, Purpose::Read)?.get_item(key),
         Selects::Element => element(py, shim, array, key),
         Selects::View => match array.get().resident_alias(py, shim)? {
             Some(alias) => {
@@ -138,7 +139,7 @@ fn element<'py>(
     }
     let view = array.get().phantom(py).get_item(with_ellipsis(py, key)?)?;
     let view = DeferredArray::of_phantom(view, None)?;
-    view.get().alias(py, shim)?.get_item(PyTuple::empty(py))
+    view.get().alias(py, shim, Purpose::Read)?.get_item(PyTuple::empty(py))
 }
 
 /// A key of one index for each axis, as the key of a view without axes.
@@ -190,7 +191,7 @@ fn assign<'py>(
     let resident = operators::is_resident(py, shim, array.as_any());
     let value_resident = operators::is_resident(py, shim, value);
     if selected == Selects::Element && resident && value_resident {
-        array.get().alias(py, shim)?.set_item(key, host::unwrap(value)?)?;
+        array.get().alias(py, shim, Purpose::Any)?.set_item(key, host::unwrap(value)?)?;
         return Ok(true);
     }
     let phantom = array.get().phantom(py);
@@ -211,7 +212,7 @@ fn assign<'py>(
         return Ok(false);
     }
     if resident && value_resident && shape.size() < shim.settings.min_chunk {
-        let target = view.get().alias(py, shim)?;
+        let target = view.get().alias(py, shim, Purpose::Any)?;
         target.set_item(py.Ellipsis(), host::unwrap(value)?)?;
         return Ok(true);
     }
@@ -301,7 +302,7 @@ impl DeferredArray {
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        slf.get().alias(slf.py(), started(slf.py()))?.del_item(key)
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.del_item(key)
     }
 
     fn __len__(slf: &Bound<'_, Self>) -> PyResult<usize> {
@@ -319,6 +320,6 @@ impl DeferredArray {
     }
 
     fn __contains__<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<bool> {
-        slf.get().alias(slf.py(), started(slf.py()))?.contains(host::unwrap(value)?)
+        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.contains(host::unwrap(value)?)
     }
 }

@@ -93,6 +93,10 @@ impl Backend for Kernels {
     type Compiled = Compiled;
     type Partial = Partials;
 
+    fn is_cheap(&self, task: &Task) -> bool {
+        task.is_cheap()
+    }
+
     fn lower(&self, group: &Group<Task>) -> Compiled {
         let mut draft = Draft::new(group);
         for (entry, member) in group.members.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::operators;
 use crate::ops::{create, sort};
 use crate::resident;
 use crate::state::{Shim, started};
-use crate::storage;
+use crate::storage::{self, Purpose};
 
 /// Methods that always give something new, no larger than the array.
 const GIVE_NEW: [&str; 11] =
@@ -341,7 +341,7 @@ impl DeferredArray {
             Some(checked) => checked?.is_truthy()?,
             None => true,
         };
-        let copy = slf.get().alias(py, started(py))?.call_method1("copy", ("K",))?;
+        let copy = slf.get().alias(py, started(py), Purpose::Read)?.call_method1("copy", ("K",))?;
         // The caller's name and the call itself hold the array; who else does would see it change. NumPy says so of a copy that
         // is held as well.
         let held = numpy_api::references(slf.as_any()) > 2 || slf.get().storage(py).get().field().is_pinned();

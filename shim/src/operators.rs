@@ -18,6 +18,7 @@ use crate::host;
 use crate::ops::{product, vectors};
 use crate::report::How;
 use crate::state::{Shim, started};
+use crate::storage::Purpose;
 use crate::ufuncs::{self, Map, Target};
 use crate::values::{Kind, Value, broadcast};
 
@@ -167,11 +168,12 @@ pub(crate) fn at_once<'py>(
     shim: &Shim,
     function: &Bound<'py, PyAny>,
     operands: &[&Bound<'py, PyAny>],
+    purpose: Purpose,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut aliases: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
     for operand in operands {
         aliases.push(match deferred(operand) {
-            Some(array) => array.get().alias(py, shim)?,
+            Some(array) => array.get().alias(py, shim, purpose)?,
             None => settled(operand)?,
         });
     }
@@ -218,7 +220,10 @@ pub(crate) fn operate<'py>(
     }
     match apply(py, shim, ufunc, operands, in_place.then_some(&target[..]), None)? {
         Outcome::Done(result) => Ok(result),
-        Outcome::Host { small: true } => at_once(py, shim, &named(py, "operator", operator)?, operands),
+        Outcome::Host { small: true } => {
+            let purpose = if in_place { Purpose::Any } else { Purpose::Read };
+            at_once(py, shim, &named(py, "operator", operator)?, operands, purpose)
+        }
         Outcome::Host { small: false } => {
             let args = PyTuple::new(py, operands.iter().map(|operand| (*operand).clone()))?;
             host::call(&named(py, "operator", operator)?, &args, None, operator)

@@ -14,6 +14,7 @@ use crate::host;
 use crate::operators::{Outcome, apply, at_once, named};
 use crate::ops::{product, reduce, scan};
 use crate::state::{Shim, started};
+use crate::storage::Purpose;
 use crate::ufuncs;
 use crate::values::{Kind, Value};
 
@@ -61,7 +62,7 @@ pub(crate) fn called_plainly<'py>(
     let shim = started(py);
     match apply(py, shim, ufunc, operands, None, None)? {
         Outcome::Done(result) => Ok(result),
-        Outcome::Host { small: true } => at_once(py, shim, ufunc, operands),
+        Outcome::Host { small: true } => at_once(py, shim, ufunc, operands, Purpose::Read),
         Outcome::Host { small: false } => {
             if let Some(product) = product::by_ufunc(shim, ufunc, operands)? {
                 return Ok(product);
@@ -99,7 +100,7 @@ pub(crate) fn by_protocol<'py>(
                 let operands: SmallVec<[Bound<'py, PyAny>; 3]> = inputs.iter().collect();
                 let borrowed: SmallVec<[&Bound<'py, PyAny>; 3]> = operands.iter().collect();
                 if small {
-                    return at_once(py, shim, ufunc, &borrowed);
+                    return at_once(py, shim, ufunc, &borrowed, Purpose::Read);
                 }
                 if method.to_str()? == "__call__"
                     && let Some(product) = product::by_ufunc(shim, ufunc, &borrowed)?

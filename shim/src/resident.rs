@@ -49,7 +49,7 @@ fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
         let told = |array: &Py<PyAny>| numpy_api::geometry(array.bind(py)).has(flag::WRITEABLE);
         told(phantom) == told(alias)
     });
-    if !stays || !agrees || !state::is_synced(field.last_touch()) {
+    if !stays || !agrees || !state::is_synced(field.last_touch()) || !field.is_settled() {
         return std::ptr::null_mut();
     }
     if state::is_several() && !field.is_whole() {

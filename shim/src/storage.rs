@@ -156,29 +156,49 @@ const KEPT_BYTES: usize = 1 << 30;
 
 /// Waits for all that was issued on a field, and has this shard hold the newest values of a range of its bytes. All of the field
 /// comes when there were many reads of parts since it was written.
-pub(crate) fn bring(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
+pub(crate) fn bring(
+    py: Python<'_>,
+    shim: &Shim,
+    field: &Arc<Field>,
+    bytes: &Range<usize>,
+    purpose: Purpose,
+) -> PyResult<()> {
     // Only what is done is the same on every shard.
-    await_field(py, shim, field)?;
+    await_field(py, shim, field, purpose)?;
     let keeps = !shim.is_here(field, bytes) && field.count_read() > SMALL_READS && field.bytes() <= KEPT_BYTES;
     let wanted = if keeps { 0..field.bytes() } else { bytes.clone() };
-    bring_part(py, shim, field, &wanted)
+    bring_part(py, shim, field, &wanted, purpose)
 }
 
-/// Waits for all that was issued on a field; other threads may issue more meanwhile.
-fn await_field(py: Python<'_>, shim: &Shim, field: &Arc<Field>) -> PyResult<()> {
+/// What memory is looked at for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To read it, and no more than that.
+    Read,
+    /// Whatever its holder likes.
+    Any,
+}
+
+/// A task of a launch whose operands are all there is to it.
+fn nothing() -> Task {
+    Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()))
+}
+
+/// Waits for all that was issued on a field, and until its values are stored; other threads may issue more meanwhile.
+pub(crate) fn await_field(py: Python<'_>, shim: &Shim, field: &Arc<Field>, purpose: Purpose) -> PyResult<()> {
     loop {
         let touched = field.last_touch();
         shim.wait(py, touched)?;
-        if field.last_touch() == touched {
+        if field.last_touch() == touched && !shim.runtime.settle(field, purpose == Purpose::Any, nothing()) {
             return Ok(());
         }
     }
 }
 
 /// As [`bring`], and never more than the range.
-fn bring_part(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>) -> PyResult<()> {
+fn bring_part(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usize>, purpose: Purpose) -> PyResult<()> {
     loop {
-        await_field(py, shim, field)?;
+        await_field(py, shim, field, purpose)?;
         if shim.is_here(field, bytes) {
             return Ok(());
         }
@@ -189,9 +209,8 @@ fn bring_part(py: Python<'_>, shim: &Shim, field: &Arc<Field>, bytes: &Range<usi
         }
         let view = View { offset: bytes.start as isize, strides: smallvec![1], item_bytes: 1 };
         let operands = smallvec![Operand { field: field.clone(), view, privilege: Privilege::Read }];
-        let nothing = Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()));
         crate::shards::check_thread()?;
-        shim.runtime.launch("gather".into(), Work::Whole, smallvec![bytes.len()], operands, nothing);
+        shim.runtime.launch("gather".into(), Work::Whole, smallvec![bytes.len()], operands, nothing());
     }
 }
 
@@ -210,7 +229,7 @@ pub(crate) fn edges_alias<'py>(
             PySlice::new(py, start, stop, 1)
         });
         let part = phantom.get_item(PyTuple::new(py, slices)?)?;
-        bring_part(py, shim, storage.get().field(), &numpy_api::bytes_of(&part, PHANTOM)?)?;
+        bring_part(py, shim, storage.get().field(), &numpy_api::bytes_of(&part, PHANTOM)?, Purpose::Read)?;
     }
     over_field(py, phantom, storage, false)
 }
@@ -224,8 +243,9 @@ pub(crate) fn alias<'py>(
     phantom: &Bound<'py, PyAny>,
     storage: &Py<Storage>,
     pinned: bool,
+    purpose: Purpose,
 ) -> PyResult<Bound<'py, PyAny>> {
-    bring(py, shim, storage.get().field(), &numpy_api::bytes_of(phantom, PHANTOM)?)?;
+    bring(py, shim, storage.get().field(), &numpy_api::bytes_of(phantom, PHANTOM)?, purpose)?;
     over_field(py, phantom, storage, pinned)
 }
 

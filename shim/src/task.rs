@@ -145,3 +145,51 @@ pub(crate) enum Task {
     /// In its own way.
     Whole(WholeTask),
 }
+
+/// Loops that take no longer than reading their operands from memory.
+const CHEAP: &[&str] = &[
+    "add",
+    "subtract",
+    "multiply",
+    "negative",
+    "positive",
+    "absolute",
+    "square",
+    "conjugate",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "copy",
+    "cast",
+];
+
+impl Task {
+    /// Whether making its result again takes no longer than reading it would.
+    pub(crate) fn is_cheap(&self) -> bool {
+        match self {
+            // Loops of ours have their types behind their name.
+            Task::Map { kernel, .. } => kernel.name.split(' ').next().is_some_and(|name| CHEAP.contains(&name)),
+            Task::Index { .. } => true,
+            Task::Reduce { .. }
+            | Task::Accumulate { .. }
+            | Task::Product(_)
+            | Task::Whole(_)
+            | Task::Exchange(_)
+            | Task::Scan(_) => false,
+        }
+    }
+}

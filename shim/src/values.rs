@@ -120,7 +120,10 @@ impl<'py> Value<'py> {
             let copy = array.call_method1("copy", ("K",))?;
             host::over_memory(shim, &copy)?
         } else {
-            host::over_memory(shim, array)?
+            // The program may change it at any time.
+            let taken = host::over_memory(shim, array)?;
+            taken.get().storage(py).get().field().pin();
+            taken
         };
         let shape = taken.get().describe(py);
         Ok(Some((kind, Value::Array { storage: taken.get().storage(py), shape, native, lent: !small })))

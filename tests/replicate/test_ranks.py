@@ -43,7 +43,7 @@ def test_threads_are_refused_what_all_shards_must_do(tmp_path):
     script, here = place(tmp_path, "thread", """
 import numpy as np, threading
 from concurrent.futures import ThreadPoolExecutor
-shared = np.ones(400_000)
+shared = np.ones(2_000_000)
 with ThreadPoolExecutor(1) as pool:
     try:
         pool.submit(lambda: float((shared * 2).sum())).result()

@@ -23,11 +23,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::closed::Closed;
 use crate::field::{Field, Sequence};
 use crate::fuse;
 use crate::group::{Buffer, Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
+use crate::owed::{Ledger, Terms};
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
@@ -35,38 +37,6 @@ use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
 use crate::transport::{Transport, TransportError};
 use crate::workers::Workers;
-
-/// Most elements, summed over its launches, of a window that a waiting thread runs itself: well under a tenth of a second.
-const SHORT_ELEMENTS: usize = 1 << 24;
-/// Elements of a map that take as long as one element of a launch that runs whole (a matrix product, a sort).
-const WHOLE_WEIGHT: usize = 32;
-
-/// A closed window.
-struct Closed<T> {
-    launches: Vec<Launch<T>>,
-    short: bool,
-}
-
-impl<T> Closed<T> {
-    fn new(launches: Vec<Launch<T>>) -> Closed<T> {
-        let mut elements = 0usize;
-        for launch in &launches {
-            let size = match launch.work {
-                Work::Rows | Work::Whole => {
-                    launch.operands.iter().map(|operand| operand.field.bytes() / 8 * WHOLE_WEIGHT).sum()
-                }
-                Work::Map
-                | Work::Fold { .. }
-                | Work::Total
-                | Work::Accumulate
-                | Work::Exchange { .. }
-                | Work::Scan { .. } => launch.domain.iter().product(),
-            };
-            elements = elements.saturating_add(size);
-        }
-        Closed { launches, short: elements <= SHORT_ELEMENTS }
-    }
-}
 
 /// Counts that tests compare exactly.
 #[derive(Default)]
@@ -101,6 +71,7 @@ pub(crate) struct Executor<B: Backend> {
     plan: Mutex<String>,
     /// The windows since [`Executor::record`] was called, as text.
     recorded: Mutex<Option<String>>,
+    ledger: Ledger<B::Task>,
     pub(crate) counters: Counters,
 }
 
@@ -123,6 +94,7 @@ impl<B: Backend> Executor<B> {
             failure: Mutex::new(None),
             plan: Mutex::new(String::new()),
             recorded: Mutex::new(None),
+            ledger: Ledger::new(),
             counters: Counters::default(),
         }
     }
@@ -232,16 +204,25 @@ impl<B: Backend> Executor<B> {
         let first = window.launches.first().map_or(0, |launch| launch.sequence);
         let last = window.launches.last().map_or(0, |launch| launch.sequence);
         let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), TransportError> {
-            for group in fuse::plan(window.launches, self.mapper.fusion) {
+            let is_cheap = |task: &B::Task| self.backend.is_cheap(task);
+            let least_bytes = self.mapper.min_owed();
+            let terms = (self.transport.shards() == 1).then_some(Terms { least_bytes, is_cheap: &is_cheap });
+            self.ledger.forget(self.completed());
+            let launches = self.ledger.settle(window.launches);
+            for group in fuse::plan(launches, self.mapper.fusion, terms.as_ref()) {
                 if self.mapper.show_plan {
                     self.plan.lock().push_str(&group.to_string());
                 }
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
+                let mut group = group;
+                let owed = std::mem::take(&mut group.owed);
                 self.run_group(group)?;
+                self.ledger.enter(owed);
                 if self.is_alone() {
                     self.complete(done);
                 }
             }
+            self.ledger.forget(last);
             self.agree_on_events(first, last)
         }));
         let failure = match outcome {

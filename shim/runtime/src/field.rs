@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -57,6 +57,12 @@ pub struct Field {
     layout: Mutex<Layout>,
     /// Reads of parts counted since the last large write.
     reads: AtomicU32,
+    /// Whether it was not stored, but what makes it is kept (see `owed`).
+    owed: AtomicBool,
+    /// Whether it was so before: it is stored the second time.
+    was_owed: AtomicBool,
+    /// Results that are owed and would be made from it.
+    debtors: AtomicUsize,
     pool: Arc<Pool>,
 }
 
@@ -77,6 +83,9 @@ impl Field {
             instance: Mutex::new(instance),
             layout: Mutex::new(Layout::everywhere(bytes)),
             reads: AtomicU32::new(0),
+            owed: AtomicBool::new(false),
+            was_owed: AtomicBool::new(false),
+            debtors: AtomicUsize::new(0),
             pool,
         })
     }
@@ -159,6 +168,39 @@ impl Field {
     /// Counts a read of part of the field by the program; how many there were since the last large write.
     pub fn count_read(&self) -> u32 {
         self.reads.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the memory of the field is what a program may look at and change directly: all launches on it being done, it was
+    /// stored, and nothing that is not would be made from it.
+    pub fn is_settled(&self) -> bool {
+        !self.is_owed() && !self.has_debtors()
+    }
+
+    /// Whether it was not stored, and will be made when it is asked for.
+    pub fn is_owed(&self) -> bool {
+        self.owed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn was_owed(&self) -> bool {
+        self.was_owed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn owe(&self, owed: bool) {
+        self.owed.store(owed, Ordering::Release);
+        self.was_owed.store(true, Ordering::Release);
+    }
+
+    /// Whether a result that is owed would be made from it.
+    pub(crate) fn has_debtors(&self) -> bool {
+        self.debtors.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn count_debtor(&self, more: bool) {
+        if more {
+            self.debtors.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.debtors.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 
     /// Address of the instance, if there is one. Stable only while nothing that writes the field is in flight.

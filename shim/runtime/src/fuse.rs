@@ -8,11 +8,12 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
+use crate::owed::{self, Owed, Terms};
 use crate::view::{View, ranges_overlap};
 
 /// Longest group: past this, compiling costs more than another walk.
@@ -36,8 +37,9 @@ struct Draft<T> {
     passes: usize,
 }
 
-/// Cuts a window into groups, in program order. With `enabled` false every launch is a group of its own.
-pub(crate) fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
+/// Cuts a window into groups, in program order. With `enabled` false every launch is a group of its own. Without `terms` what
+/// the program holds is stored.
+pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Option<&Terms<'_, T>>) -> Vec<Group<T>> {
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
     for launch in window {
@@ -57,13 +59,13 @@ pub(crate) fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
             if enabled {
                 fresh = full.give_up_tail(&launch);
             }
-            groups.push(full.close(refusal));
+            groups.push(full.close(refusal, terms));
         }
         let admission = if fresh.members.is_empty() { Ok(Admission::default()) } else { fresh.admit(&launch) };
         match admission {
             Ok(admission) => fresh.add(launch, admission),
             Err(reason) => {
-                groups.push(fresh.close(reason));
+                groups.push(fresh.close(reason, terms));
                 fresh = Draft::new();
                 fresh.add(launch, Admission::default());
             }
@@ -71,7 +73,7 @@ pub(crate) fn plan<T>(window: Vec<Launch<T>>, enabled: bool) -> Vec<Group<T>> {
         draft = Some(fresh);
     }
     if let Some(full) = draft {
-        groups.push(full.close(""));
+        groups.push(full.close("", terms));
     }
     groups
 }
@@ -84,7 +86,7 @@ struct Admission {
     renames: Vec<(u64, Carried)>,
 }
 
-impl<T> Draft<T> {
+impl<T: Clone> Draft<T> {
     fn new() -> Draft<T> {
         Draft {
             members: Vec::new(),
@@ -312,7 +314,65 @@ impl<T> Draft<T> {
         self.members.push(Member { launch, shift: admission.shift, pass, places: Vec::new() });
     }
 
-    fn close(mut self, ended: &'static str) -> Group<T> {
+    /// The fields that need not be stored, and those among them of which the program must be able to get the values.
+    fn unstored(&self, terms: Option<&Terms<'_, T>>) -> (FxHashSet<u64>, Vec<Owed<T>>) {
+        let launches: Vec<&Launch<T>> = self.members.iter().map(|member| &member.launch).collect();
+        // Repeated launches have no number, and those of one recipe may be in two groups.
+        let first_sequence = launches.iter().map(|launch| launch.sequence).find(|sequence| *sequence > 0);
+        let last_sequence = launches.iter().rev().map(|launch| launch.sequence).find(|sequence| *sequence > 0);
+        let cut_short = launches[launches.len() - 1].to_come > 1;
+        let (mut unstored, mut owed) = (FxHashSet::default(), Vec::new());
+        let mut makers: FxHashMap<u64, usize> = FxHashMap::default();
+        for operand in launches.iter().flat_map(|launch| &launch.operands) {
+            let (field, number) = (&operand.field, operand.field.number());
+            let touches = &self.touches[&number];
+            // Nothing else knows what a recipe makes on its way.
+            let repeats = !field.was_owed() && touches.iter().all(|touch| launches[touch.member].to_come > 0);
+            // Earlier groups of the window have not run yet: what they store has no instance now, but will.
+            let is_new = match (first_sequence, last_sequence) {
+                _ if repeats => !cut_short,
+                (Some(first), Some(last)) => field.first_touch() >= first && field.last_touch() <= last,
+                _ => false,
+            };
+            let may_be = is_new
+                && !unstored.contains(&number)
+                && !field.has_instance()
+                && !self.renamed.contains_key(&number)
+                && may_stay_unstored(touches, &self.members);
+            if !may_be {
+                continue;
+            }
+            let made_once = touches.iter().filter(|touch| touch.writes).count() == 1;
+            if !field.is_held() {
+                unstored.insert(number);
+                if made_once {
+                    makers.insert(number, touches[0].member);
+                }
+                continue;
+            }
+            let Some(terms) = terms else { continue };
+            let made = touches[0].member;
+            let written = &launches[made].operands[touches[0].operand];
+            let whole = written.privilege == Privilege::Write
+                && written.view.covered_bytes(&launches[made].domain) == field.bytes();
+            let wanted = field.bytes() >= terms.least_bytes && !field.was_owed() && !field.is_pinned();
+            if !(wanted && whole && made_once && touches.len() > 1) {
+                continue;
+            }
+            let maker = |number: u64| makers.get(&number).copied();
+            let changes = |number: u64| {
+                self.touches[&number].iter().any(|touch| touch.writes)
+                    && !owed.iter().any(|known: &Owed<T>| known.field.number() == number)
+            };
+            if let Some((recipe, sources)) = owed::recipe(&launches, made, terms, &maker, &changes) {
+                unstored.insert(number);
+                owed.push(Owed { field: field.clone(), recipe, sources });
+            }
+        }
+        (unstored, owed)
+    }
+
+    fn close(mut self, ended: &'static str, terms: Option<&Terms<'_, T>>) -> Group<T> {
         let low = self.members.iter().map(|m| m.shift).min().unwrap_or(0);
         let mut rows = 0;
         for member in &mut self.members {
@@ -320,9 +380,7 @@ impl<T> Draft<T> {
             let length = member.launch.rows();
             rows = rows.max(member.shift as usize + length);
         }
-        // Earlier groups of the window have not run yet: what they store has no instance now, but will.
-        let first_sequence = self.members[0].launch.sequence;
-        let final_sequence = self.members[self.members.len() - 1].launch.sequence;
+        let (unstored, owed) = self.unstored(terms);
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
         let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();
@@ -337,13 +395,7 @@ impl<T> Draft<T> {
                     None => false,
                 };
                 let place = *places.entry((number, second)).or_insert_with(|| {
-                    let fleeting = !whole
-                        && !operand.field.is_held()
-                        && !operand.field.has_instance()
-                        && operand.field.first_touch() >= first_sequence
-                        && operand.field.last_touch() <= final_sequence
-                        && !self.renamed.contains_key(&number)
-                        && may_stay_unstored(&self.touches[&number], &self.members);
+                    let fleeting = !whole && unstored.contains(&number);
                     if fleeting {
                         temporaries.push(if member.launch.rows() == 1 {
                             operand.field.bytes()
@@ -385,7 +437,8 @@ impl<T> Draft<T> {
             Split::Rows
         };
         let serial = self.accumulates;
-        let mut group = Group { rows, grain: 1, members: self.members, buffers, temporaries, split, serial, ended };
+        let mut group =
+            Group { rows, grain: 1, members: self.members, buffers, temporaries, owed, split, serial, ended };
         if group.split == Split::Rows && !whole {
             group.merge_axes();
         }

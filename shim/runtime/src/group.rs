@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::carried::Carried;
 use crate::field::Field;
 use crate::launch::{Launch, Work};
+use crate::owed::Owed;
 
 /// Where an operand of a member lives while the group runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Group<T> {
     pub buffers: Vec<Buffer>,
     /// Fields that are never stored; each with the length of one of its rows in bytes.
     pub temporaries: Vec<usize>,
+    /// Fields among those whose makers are to be kept.
+    pub(crate) owed: Vec<Owed<T>>,
     /// How it may be cut.
     pub split: Split,
     /// Whether sums over the rows are among the members.

@@ -91,8 +91,10 @@ impl Work {
 /// view of the same launch only when both are the same walk. Axis 0 of the domain is the row axis; a written view has
 /// no negative strides.
 pub struct Launch<T> {
-    /// Number in program order.
+    /// Number in program order; 0 for one that is repeated.
     pub sequence: Sequence,
+    /// Launches of its recipe from this one on, for one that is repeated (see `owed`); else 0.
+    pub to_come: usize,
     /// Name for plans, as `add`.
     pub name: Arc<str>,
     /// How the domain is walked.
@@ -184,12 +186,14 @@ pub trait Parallel: Sync {
 /// The tasks, as a function table: what groups are compiled to and how their parts run. No method may panic.
 pub trait Backend: Send + Sync + 'static {
     /// What a launch computes.
-    type Task: Send + Sync + 'static;
+    type Task: Clone + Send + Sync + 'static;
     /// A group made ready to run.
     type Compiled: Send + Sync;
     /// What a tile leaves to be combined with the other tiles' parts.
     type Partial: Send;
 
+    /// Whether a task of a map costs no more than reading what it reads, so that its result may as well be made again.
+    fn is_cheap(&self, task: &Self::Task) -> bool;
     /// Makes a group ready. Pure arithmetic on the plan: called without the GIL, on any thread.
     fn lower(&self, group: &Group<Self::Task>) -> Self::Compiled;
     /// Runs one tile. `addresses` has one entry for each of the group's buffers.

@@ -5,6 +5,7 @@
 //! gives the groups' fields their instances, cuts each group into tiles ([`partition`]) and runs them on the workers.
 
 mod carried;
+mod closed;
 pub mod digest;
 mod executor;
 mod field;
@@ -12,6 +13,7 @@ mod fuse;
 pub mod group;
 mod launch;
 mod mapper;
+mod owed;
 pub mod partition;
 mod pool;
 mod recording;

@@ -29,6 +29,9 @@ pub struct Mapper {
 /// Tiles for each processor: a few, so that a processor that the system slows down does not hold up the rest.
 const TILES_PER_PROCESSOR: usize = 4;
 
+/// Fields of which no cache keeps much until they are read again.
+const BEYOND_CACHE_BYTES: usize = 16 << 20;
+
 /// Elements that no number of shards keeps each for itself: memory and work on them would not shrink with more shards.
 const MOST_COPIED: usize = 1 << 20;
 
@@ -37,6 +40,11 @@ impl Mapper {
     pub fn colours(&self, rows: usize, row_elements: usize) -> usize {
         let least = (self.min_tile / row_elements.max(1)).max(1);
         (rows / least).clamp(1, self.processors * if self.min_tile > 1 { TILES_PER_PROCESSOR } else { 1 })
+    }
+
+    /// Bytes from which a result that can be made again need not be stored: what no cache holds.
+    pub(crate) fn min_owed(&self) -> usize {
+        if self.min_tile > 1 { BEYOND_CACHE_BYTES } else { 16 }
     }
 
     /// Elements from which an operation on what every shard has is shared out.

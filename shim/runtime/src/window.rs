@@ -10,17 +10,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::digest::{Digest, Place};
 use crate::executor::{Counters, Executor};
 use crate::field::{Field, Handle, Instance, Sequence};
-use crate::launch::{Backend, Launch, Operand, Parallel, Work};
+use crate::launch::{Backend, Launch, Operand, Parallel, Privilege, Work};
 use crate::mapper::Mapper;
 use crate::pool::Pool;
 use crate::shards::Traffic;
 use crate::transport::Transport;
-use crate::view::Axes;
+use crate::view::{Axes, View};
 
 /// Why the runtime could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -185,7 +185,7 @@ impl<B: Backend> Runtime<B> {
             operand.field.touched_by(sequence, operand.privilege.writes(), large);
             pinned |= operand.field.is_pinned();
         }
-        window.push(Launch { sequence, name, work, domain, operands, task });
+        window.push(Launch { sequence, to_come: 0, name, work, domain, operands, task });
         let mut waiting = 0;
         if window.len() >= self.mapper.window {
             // The next window is likely to grow as long.
@@ -193,6 +193,20 @@ impl<B: Backend> Runtime<B> {
             waiting = self.executor.enqueue(std::mem::replace(&mut *window, next));
         }
         Issued { sequence, backlog: waiting > self.mapper.run_ahead, pinned }
+    }
+
+    /// Once all that was issued on a field is done: has its values in memory and, where the caller may change them there, all that
+    /// is owed and would be made from them (see `owed`). Whether there is something to wait for. `nothing` is a task of
+    /// [`Work::Whole`] that does nothing.
+    pub fn settle(&self, field: &Arc<Field>, changes: bool, nothing: B::Task) -> bool {
+        if field.is_settled() || !(changes || field.is_owed()) {
+            return false;
+        }
+        let view = View { offset: 0, strides: smallvec![1], item_bytes: 1 };
+        let privilege = if changes { Privilege::ReadWrite } else { Privilege::Read };
+        let operands = smallvec![Operand { field: field.clone(), view, privilege }];
+        self.launch("settle".into(), Work::Whole, smallvec![field.bytes()], operands, nothing);
+        true
     }
 
     /// Whether launch `sequence` has been run.

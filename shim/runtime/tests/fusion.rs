@@ -6,7 +6,7 @@ mod interpreter;
 
 use std::sync::Arc;
 
-use interpreter::{Interpreter, Numbers, Step, wait};
+use interpreter::{Interpreter, Numbers, Step, settle, wait};
 use legate_runtime::transport::Alone;
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
@@ -81,13 +81,21 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
                 runtime.launch(name, Work::Map, domain, operands, Step { constant: 1, adds });
             }
         }
+        if numbers.below(8) == 0 {
+            // What the program changes in memory by itself.
+            let handle = &held[numbers.below(held.len())];
+            settle(&runtime, handle);
+            let element = handle.field().materialize() + numbers.below(ROWS * COLUMNS) * 8;
+            // SAFETY: everything is done, and the element is one of the field's.
+            unsafe { *(element as *mut u64) += 5 };
+        }
         if held.len() > 6 {
             held.remove(numbers.below(3));
         }
     }
-    wait(&runtime);
     held.iter()
         .map(|handle| {
+            settle(&runtime, handle);
             let start = handle.field().materialize() as *const u64;
             // SAFETY: everything is done, and the field has ROWS * COLUMNS elements.
             unsafe { std::slice::from_raw_parts(start, ROWS * COLUMNS) }.to_vec()

@@ -26,7 +26,7 @@ use crate::host;
 use crate::numpy_api;
 use crate::ops::create;
 use crate::state::{Shim, started};
-use crate::storage::Storage;
+use crate::storage::{Purpose, Storage};
 use crate::ufuncs::{self, Target};
 use crate::values::{Kind, Value, ordered_strides};
 
@@ -197,7 +197,7 @@ pub(crate) fn positions<'py>(mask: &Bound<'py, DeferredArray>) -> PyResult<Optio
 /// A result that is a host array where it is small.
 pub(super) fn settled<'py>(py: Python<'py>, shim: &Shim, target: Target<'py>) -> PyResult<Bound<'py, PyAny>> {
     if target.shape.size() < shim.settings.min_chunk {
-        return target.array.get().alias(py, shim)?.call_method0("copy");
+        return target.array.get().alias(py, shim, Purpose::Read)?.call_method0("copy");
     }
     Ok(target.array.into_any())
 }

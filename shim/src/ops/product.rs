@@ -21,7 +21,7 @@ use crate::ops::{create, vectors};
 use crate::report::How;
 use crate::resident;
 use crate::state::{Shim, array_functions, methods, shim};
-use crate::storage::Storage;
+use crate::storage::{Purpose, Storage};
 use crate::task::{Product, Task};
 use crate::ufuncs;
 use crate::values::{Kind, Value};
@@ -108,7 +108,7 @@ pub(crate) fn matrices<'py>(
     let Some(result) = create::unfilled(shim, &[rows, columns], &descr, false)? else { return Ok(None) };
     let keywords = PyDict::new(py);
     keywords.set_item("out", &result)?;
-    host::call(function, &PyTuple::new(py, [left, right])?, Some(&keywords), "matrix product").map(Some)
+    host::call(function, &PyTuple::new(py, [left, right])?, Some(&keywords), host::MATRIX_PRODUCT).map(Some)
 }
 
 /// Longest output that every shard makes a part of, all of which are then added up.
@@ -198,7 +198,7 @@ pub(crate) fn shared_out<'py>(
         shim.report.lock().note(py, "matmul", How::Native, 0, 0.0);
     }
     if lengths.is_empty() {
-        let alias = result.array.get().alias(py, shim)?;
+        let alias = result.array.get().alias(py, shim, Purpose::Read)?;
         return alias.get_item(PyTuple::empty(py)).map(Some);
     }
     Ok(Some(result.array.into_any()))

@@ -20,6 +20,7 @@ use crate::future::Future;
 use crate::operators::Outcome;
 use crate::report::How;
 use crate::state::Shim;
+use crate::storage::Purpose;
 use crate::task::{Origin, Source, Task};
 use crate::ufuncs::{self, cast_between};
 use crate::values::{Kind, Walk, iteration_order, ordered_strides};
@@ -383,7 +384,7 @@ fn finish<'py>(
     if result.get().axes(py) > 0 {
         return Ok(Outcome::Done(result.into_any()));
     }
-    let alias = result.get().alias(py, shim)?;
+    let alias = result.get().alias(py, shim, Purpose::Read)?;
     if picks_zero && alias.eq(0)? {
         // Which of two zeros a largest or smallest one is depends on the order of the whole: NumPy's own.
         return Ok(HOST);

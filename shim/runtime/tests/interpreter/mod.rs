@@ -8,7 +8,7 @@ use std::time::Duration;
 use legate_runtime::group::{Group, Place};
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Runtime, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, From, Handle, Launch, Parallel, Runtime, Sequence, Work};
 
 /// `output = a * constant + b`, with what was there added if asked, or the sum of `a` over the folded axes.
 #[derive(Clone, Copy)]
@@ -100,6 +100,10 @@ impl Backend for Interpreter {
     type Compiled = Kept;
     /// The values that each member's total folds, in order.
     type Partial = Vec<Vec<u64>>;
+
+    fn is_cheap(&self, _: &Step) -> bool {
+        true
+    }
 
     fn lower(&self, group: &Group<Step>) -> Kept {
         let members = group.members.iter().map(|member| Kind {
@@ -240,6 +244,14 @@ impl Backend for Interpreter {
 pub(crate) fn wait(runtime: &Runtime<Interpreter>) {
     let done = runtime.wait(runtime.newest(), Duration::from_secs(40)).expect("the interpreter does not fail");
     assert!(done, "a window took more than a minute");
+}
+
+/// Waits for everything, until the memory of a field may be looked at, and changed.
+pub(crate) fn settle(runtime: &Runtime<Interpreter>, handle: &Handle) {
+    wait(runtime);
+    while runtime.settle(handle.field(), true, Step { constant: 0, adds: false }) {
+        wait(runtime);
+    }
 }
 
 /// A small generator of numbers (xorshift), so that a failing seed can be run again.

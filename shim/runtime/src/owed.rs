@@ -1,0 +1,191 @@
+//! Owed fields: large results that the program still holds, which no later launch has asked for, and which are cheap to make again.
+//!
+//! A group that makes and uses such a result need not store it: programs leave many a large intermediate in a variable that is
+//! never looked at again. What made it is kept instead - a few maps of fields that have not changed since - and joins the next
+//! launch that reads the result, or comes before the next one that changes what it was made from; the second time it is stored.
+//! Repeated launches have sequence 0: their events were told the first time. On one shard only: what is stored may depend on
+//! what the program still holds, what is sent must not. `fuse` asks here what may stay unstored; the executor settles debts.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::field::{Field, Sequence};
+use crate::launch::{Launch, Operand, Privilege, Work};
+
+/// Longest recipe: past this a result is not cheap to make again.
+pub(crate) const RECIPE_LIMIT: usize = 8;
+
+/// What fuse needs to know to leave results unstored.
+pub(crate) struct Terms<'a, T> {
+    /// Shortest field worth it.
+    pub(crate) least_bytes: usize,
+    /// Whether a task costs no more than reading what it reads.
+    pub(crate) is_cheap: &'a dyn Fn(&T) -> bool,
+}
+
+/// A result that was not stored, and how to make it.
+pub(crate) struct Owed<T> {
+    pub(crate) field: Arc<Field>,
+    /// The launches that make it, in order.
+    pub(crate) recipe: Vec<Launch<T>>,
+    /// The fields that they read and do not make.
+    pub(crate) sources: Vec<Arc<Field>>,
+}
+
+/// The results that are owed now.
+pub(crate) struct Ledger<T>(Mutex<Vec<Owed<T>>>);
+
+impl<T: Clone> Ledger<T> {
+    pub(crate) fn new() -> Ledger<T> {
+        Ledger(Mutex::new(Vec::new()))
+    }
+
+    /// Enters results of a group that has run.
+    pub(crate) fn enter(&self, owed: Vec<Owed<T>>) {
+        for entry in &owed {
+            entry.field.owe(true);
+            entry.sources.iter().for_each(|source| source.count_debtor(true));
+        }
+        self.0.lock().extend(owed);
+    }
+
+    /// Forgets what nobody can ask for any more, when all launches up to `completed` have run.
+    pub(crate) fn forget(&self, completed: Sequence) {
+        let mut entries = self.0.lock();
+        // What is forgotten may free what it was made from, which may be owed too.
+        loop {
+            let gone = |entry: &Owed<T>| {
+                !entry.field.is_held() && entry.field.last_touch() <= completed && !entry.field.has_debtors()
+            };
+            let Some(position) = entries.iter().position(gone) else { return };
+            strike(entries.swap_remove(position));
+        }
+    }
+
+    /// The launches of a window, with those before them that make what they read, or need what they change.
+    pub(crate) fn settle(&self, window: Vec<Launch<T>>) -> Vec<Launch<T>> {
+        let mut entries = self.0.lock();
+        if entries.is_empty() {
+            return window;
+        }
+        let mut settled = Vec::with_capacity(window.len() + RECIPE_LIMIT);
+        for launch in window {
+            for operand in &launch.operands {
+                let reads =
+                    |other: &Operand| Arc::ptr_eq(&other.field, &operand.field) && other.privilege != Privilege::Write;
+                let replaced = operand.view.covered_bytes(&launch.domain) == operand.field.bytes()
+                    && !launch.operands.iter().any(reads);
+                if replaced && operand.field.is_owed() && !operand.field.has_debtors() {
+                    take(&mut entries, &operand.field);
+                } else {
+                    repay(&mut entries, &operand.field, &mut settled);
+                }
+                if operand.privilege.writes() {
+                    while let Some(field) = debtor(&entries, &operand.field) {
+                        repay(&mut entries, &field, &mut settled);
+                    }
+                }
+            }
+            settled.push(launch);
+        }
+        settled
+    }
+}
+
+/// A result that was made from a field.
+fn debtor<T>(entries: &[Owed<T>], source: &Arc<Field>) -> Option<Arc<Field>> {
+    let found = entries.iter().find(|entry| entry.sources.iter().any(|field| Arc::ptr_eq(field, source)));
+    found.map(|entry| entry.field.clone())
+}
+
+fn take<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>) -> Option<Vec<Launch<T>>> {
+    let position = entries.iter().position(|entry| Arc::ptr_eq(&entry.field, field))?;
+    Some(strike(entries.swap_remove(position)))
+}
+
+/// Ends a debt; how to make the result.
+fn strike<T>(entry: Owed<T>) -> Vec<Launch<T>> {
+    entry.field.owe(false);
+    entry.sources.iter().for_each(|source| source.count_debtor(false));
+    entry.recipe
+}
+
+/// Appends the launches that make a field, if it is owed.
+fn repay<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>, settled: &mut Vec<Launch<T>>) {
+    if !field.is_owed() {
+        return;
+    }
+    let Some(recipe) = take(entries, field) else { return };
+    for launch in &recipe {
+        for operand in launch.operands.iter().filter(|operand| operand.privilege == Privilege::Read) {
+            repay(entries, &operand.field, settled);
+        }
+    }
+    settled.extend(recipe);
+}
+
+/// The launches that make a result, and the fields that they read and do not make.
+type Recipe<T> = (Vec<Launch<T>>, Vec<Arc<Field>>);
+
+/// The recipe of a result that launch `made` of a group makes; `None` if it is not cheap. `maker` tells which launch, if only one,
+/// makes a field that is not stored; `changes` whether the group changes a field.
+pub(crate) fn recipe<T: Clone>(
+    launches: &[&Launch<T>],
+    made: usize,
+    terms: &Terms<'_, T>,
+    maker: &dyn Fn(u64) -> Option<usize>,
+    changes: &dyn Fn(u64) -> bool,
+) -> Option<Recipe<T>> {
+    let mut needed = vec![made];
+    let mut sources: Vec<Arc<Field>> = Vec::new();
+    let mut kept_bytes = 0;
+    let mut next = 0;
+    while let Some(index) = needed.get(next).copied() {
+        next += 1;
+        let launch = launches[index];
+        let plain = launch.work == Work::Map
+            && (terms.is_cheap)(&launch.task)
+            && launch.operands.iter().filter(|operand| operand.privilege.writes()).count() == 1
+            && launch.operands.iter().all(|operand| operand.privilege != Privilege::ReadWrite);
+        if !plain || needed.len() > RECIPE_LIMIT {
+            return None;
+        }
+        for operand in launch.operands.iter().filter(|operand| operand.privilege == Privilege::Read) {
+            let field = &operand.field;
+            if let Some(index) = maker(field.number()) {
+                if !needed.contains(&index) {
+                    needed.push(index);
+                }
+                continue;
+            }
+            if changes(field.number()) || field.is_pinned() {
+                return None;
+            }
+            if !sources.iter().any(|source| Arc::ptr_eq(source, field)) {
+                kept_bytes += field.bytes();
+                sources.push(field.clone());
+            }
+        }
+    }
+    let result = launches[made].operands.iter().find(|operand| operand.privilege.writes())?;
+    // What is kept is no more than what is not stored.
+    if kept_bytes > result.field.bytes() {
+        return None;
+    }
+    needed.sort_unstable();
+    let count = needed.len();
+    let repeated = needed.iter().enumerate().map(|(place, index)| {
+        let launch = launches[*index];
+        Launch {
+            sequence: 0,
+            to_come: count - place,
+            name: launch.name.clone(),
+            work: launch.work,
+            domain: launch.domain.clone(),
+            operands: launch.operands.clone(),
+            task: launch.task.clone(),
+        }
+    });
+    Some((repeated.collect(), sources))
+}
