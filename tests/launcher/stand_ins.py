@@ -3,6 +3,8 @@
 Promises: each takes the options that its original documents, and starts real ranks with an mpirun where the test wants them started.
 """
 
+from tests.hosts import UNSHARE
+
 # What every srun and mpirun says of itself.
 SRUN = """#!/bin/sh
 case "$*" in *--mpi=list*) echo "MPI plugin types are..."; printf '\\t%s\\n' PLUGINS;; *) exit 9;; esac
@@ -28,13 +30,13 @@ while [ "${1#-}" != "$1" ]; do
 done
 exec env -u PBS_NODEFILE mpirun.mpich -bind-to none -n "$ranks" "$@"
 """
-# Another host: another name, no variables, another folder. FOLDER is the test's own.
+# Another host: another name, no variables, another folder. FOLDER is the test's own, UNSHARE makes a place for the name.
 SSH = """#!/bin/bash
 while [[ $1 == -* ]]; do shift; done
 host=$1; shift
 mkdir -p "FOLDER/tmp.$host"; cd /
 echo "$host" >>"FOLDER/reached"
-exec env -i PATH=/usr/bin:/bin HOME="$HOME" TMPDIR="FOLDER/tmp.$host" unshare --uts bash -c "hostname $host; $*"
+exec env -i PATH=/usr/bin:/bin HOME="$HOME" TMPDIR="FOLDER/tmp.$host" UNSHARE bash -c "hostname $host; $*"
 """
 
 
@@ -43,6 +45,6 @@ def place(folder, **texts):
     folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         path = folder / name.replace("_", ".")
-        path.write_text(text.replace("FOLDER", str(folder.parent)))
+        path.write_text(text.replace("FOLDER", str(folder.parent)).replace("UNSHARE", " ".join(UNSHARE)))
         path.chmod(0o755)
     return folder

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import candidate
+from tests import candidate, hosts
 from tests.launcher import stand_ins
 from tests.launcher.test_transcripts import BLESS, commands
 from tests.shards.ranks import FAMILIES, needs_mpi
@@ -63,12 +63,8 @@ def test_transcript(name, tmp_path):
     assert found == (FOLDER / name).read_text(), "to accept: scripts/bless"
 
 
-def may_name_hosts():
-    return subprocess.run(["unshare", "--uts", "hostname", "n"], capture_output=True).returncode == 0
-
-
 @needs_mpi
-@pytest.mark.skipif(not may_name_hosts(), reason="only root may give a process a host name of its own")
+@pytest.mark.skipif(not hosts.may_name(), reason="no process may be given a host name here")
 @pytest.mark.parametrize("first, variables", [
     (HERE, {"PBS_NODEFILE": "places", "PBS_JOBID": "5.server"}),
     (HERE, {"LSB_JOBID": "5", "LSB_HOSTS": f"{HERE} {HERE} n2 n2"}),

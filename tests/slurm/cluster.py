@@ -1,7 +1,7 @@
 """A private Slurm with several nodes on this machine: no service, no account, nothing outside of one folder.
 
 Promises: up in seconds, ports of its own, and after `stop` none of its processes is left. Each node has a host name of its own where
-root may give one, and files of its own for PMIx, so that ranks of Open MPI and of MPICH see two machines. Runs no test.
+the kernel lets it, and files of its own for PMIx, so that ranks of Open MPI and of MPICH see two machines. Runs no test.
 """
 import os
 import pwd
@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests import candidate
+from tests import candidate, hosts
 
 COMMANDS = ("slurmctld", "slurmd", "srun", "sbatch", "salloc", "sinfo", "squeue", "scancel", "scontrol")
 # Where Debian keeps daemons, which is not on everybody's PATH.
@@ -62,18 +62,13 @@ def free_ports(number):
     return ports
 
 
-def may_name_hosts():
-    """Whether a process may be given a host name of its own."""
-    return subprocess.run(["unshare", "--uts", "hostname", "n"], capture_output=True).returncode == 0
-
-
 class Cluster:
     """The daemons, and commands inside of their Slurm."""
 
     def __init__(self, folder, nodes=2, cpus=4):
         self.folder = Path(folder)
         self.nodes = [f"n{number + 1}" for number in range(nodes)]
-        self.has_host_names = may_name_hosts()
+        self.has_host_names = hosts.may_name()
         self.daemons = []
         port, *ports = free_ports(nodes + 1)
         user = pwd.getpwuid(os.geteuid()).pw_name
@@ -97,7 +92,7 @@ class Cluster:
         self._daemon("slurmctld", "-D", "-c", "-f", str(self.configuration))
         for node in self.nodes:
             words = ["slurmd", "-D", "-N", node, "-f", str(self.configuration)]
-            named = ["unshare", "--uts", "sh", "-c", f'hostname {node}; exec "$@"', "sh"] if self.has_host_names else []
+            named = hosts.named(node) if self.has_host_names else []
             self._daemon(*named, *words)
         until = time.monotonic() + START_S
         while len(self._idle()) < len(self.nodes):
