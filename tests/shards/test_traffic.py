@@ -69,6 +69,11 @@ ROWS = {
     "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
                            "kept = counted(lambda: flat[places])",
                            lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
+    # The smallest and largest index in one exchange, the counts in another.
+    "counts by bin": ("labels = np.arange(SIDE * SIDE) % 64\n_core.flush()\nkept = counted(lambda: np.bincount(labels))",
+                      lambda steps: [(2 * steps, None)]),
+    "values among edges": ("edges = np.linspace(0, 2, 9)\nkept = counted(lambda: np.searchsorted(edges, grid))",
+                           lambda steps: [(0, 0)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 
