@@ -138,6 +138,15 @@ impl Job {
         job.words.extend(line.words_without(OF_THE_JOB));
         Ok(job)
     }
+
+    /// Has rank 0, which is on another machine and finds no terminal there, bring up a prompt all the same.
+    pub(crate) fn prompt_from_afar(&mut self) {
+        if self.runner.file_name().is_some_and(|name| name == "srun") {
+            // Prompts are no whole lines.
+            self.words.insert(0, "--unbuffered".into());
+        }
+        self.words.push("-i".into());
+    }
 }
 
 /// The MPI families that may be used.

@@ -41,7 +41,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -180,7 +180,10 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         if shape.nodes == 1 && allocation.as_ref().is_none_or(|allocation| !allocation.is_elsewhere) {
             shares(ranks, &machine, &settings)?;
         }
-        let job = Job::plan(shape, allocation.as_ref(), &settings, package, &line)?;
+        let mut job = Job::plan(shape, allocation.as_ref(), &settings, package, &line)?;
+        if job.is_elsewhere && line.program.is_none() && io::stdin().is_terminal() {
+            job.prompt_from_afar();
+        }
         if is_shown_only {
             return Ok(End::Text(format!("{job}\n")));
         }
@@ -191,7 +194,7 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         let shown = Shown {
             all: verbose || settings.is_on("all-output"),
             timing: settings.is_on("timing"),
-            reads_input: matches!(line.program, None | Some(Program::Dash)),
+            reads_input: !job.is_elsewhere && matches!(line.program, None | Some(Program::Dash)),
         };
         return supervise::run(&job, shown).map(End::Code);
     }

@@ -27,6 +27,8 @@ use crate::verdict;
 const GRACE: Duration = Duration::from_secs(6);
 /// Ctrl-C that often ends the job even where the program goes on.
 const INSISTING: usize = 3;
+/// How quickly one has to insist with a program on another machine, of which nothing is heard.
+const AT_ONCE: Duration = Duration::from_secs(2);
 /// How long a prompt has to deal with an interrupt before insisting counts.
 const PROMPT: Duration = Duration::from_secs(5);
 /// How often it looks around, in milliseconds, where nothing happens.
@@ -43,7 +45,7 @@ pub(crate) struct Shown {
     pub(crate) all: bool,
     /// Times, at the end.
     pub(crate) timing: bool,
-    /// A prompt, or what a program from standard input prints.
+    /// What rank 0, on this machine, makes of standard input.
     pub(crate) reads_input: bool,
 }
 
@@ -235,8 +237,8 @@ fn attend(
         let signal = next_signal(desk, signals);
         match signal {
             libc::SIGINT => {
-                if interrupts == 0 {
-                    since = Instant::now();
+                if interrupts == 0 || desk.guest(0).is_none() && since.elapsed() > AT_ONCE {
+                    (interrupts, since) = (0, Instant::now());
                 }
                 interrupts += 1;
                 let is_early = served > 0 && since.elapsed() < PROMPT;
