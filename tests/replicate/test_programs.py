@@ -5,12 +5,13 @@ Promises that every program runs with two and three shards, and that no shard's 
 import pytest
 
 from tests import candidate
+from tests.replicate.array_programs import ARRAYS
 from tests.replicate.file_programs import FILES
 from tests.replicate.library_programs import LIBRARIES
 from tests.replicate.programs import ALIKE, ANEW, PRINTING_CHILDREN
 from tests.replicate.shards import run
 
-PROGRAMS = {**FILES, **LIBRARIES, **ALIKE}
+PROGRAMS = {**FILES, **ARRAYS, **LIBRARIES, **ALIKE}
 # What each program reads; some have words of their own.
 INPUTS = {"debugger": "Ada\np x\nx = 7\nc\nprint(x)\n"}
 INPUT = "Ada\nsecond line\nabcdef\nstop here\nrest\nof it"
@@ -60,7 +61,7 @@ def test_all_shards_are_one(tmp_path, name, shards):
         assert (stdout, code) == (seen.stdout, seen.code), stderr
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", sorted(FILES | ARRAYS))
 def test_shards_without_common_files(tmp_path, name):
     script, here = place(tmp_path, name, PROGRAMS[name])
     there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"

@@ -74,6 +74,8 @@ ROWS = {
                       lambda steps: [(2 * steps, None)]),
     "values among edges": ("edges = np.linspace(0, 2, 9)\nkept = counted(lambda: np.searchsorted(edges, grid))",
                            lambda steps: [(0, 0)]),
+    "an array to a file and back": ("np.save('kept', grid)\ncounted(lambda: np.save('kept', grid))\nkept = counted(lambda: np.load('kept.npy'))",
+                                    lambda steps: [(0, 0), (0, 0)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 
@@ -84,7 +86,7 @@ def test_messages(name, ranks, tmp_path):
     text, expected = ROWS[name]
     path = tmp_path / "app.py"
     path.write_text(START + text + "\n")
-    seen = candidate.run(words(FAMILIES[0], ranks, path), limit_s=60)
+    seen = candidate.run(words(FAMILIES[0], ranks, path), cwd=tmp_path, limit_s=60)
     assert seen.code == 0, seen.stderr
     found = [tuple(map(int, line.split())) for line in seen.stdout.splitlines()]
     wanted = expected(ranks.bit_length() - 1)

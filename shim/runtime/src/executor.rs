@@ -256,6 +256,11 @@ impl<B: Backend> Executor<B> {
         share::share_out(field, row_bytes, item_bytes, &*self.transport)
     }
 
+    /// See [`crate::Runtime::own_part`].
+    pub(crate) fn own_part(&self, field: &Field, bytes: &Range<usize>) -> Range<usize> {
+        if self.is_alone() { bytes.clone() } else { share::own_part(field, bytes, &*self.transport) }
+    }
+
     /// Has every shard see the floating-point events that any shard has seen in launches `first..=last`.
     fn agree_on_events(&self, first: Sequence, last: Sequence) -> Result<(), TransportError> {
         if self.is_alone() {

@@ -160,6 +160,12 @@ impl<B: Backend> Runtime<B> {
         self.executor.share_out(field, row_bytes, item_bytes)
     }
 
+    /// The bytes of a range of a field that are this shard's to hand on when each byte is wanted once: those that live here, or an
+    /// even part of what every shard has. Once all launches that touch the field are done.
+    pub fn own_part(&self, field: &Field, bytes: &Range<usize>) -> Range<usize> {
+        self.executor.own_part(field, bytes)
+    }
+
     fn new_field(&self, bytes: usize, instance: Option<Instance>) -> Handle {
         let number = self.fields.fetch_add(1, Ordering::Relaxed);
         Handle::new(Field::new(number, bytes, self.pool.clone(), instance))

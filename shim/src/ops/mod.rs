@@ -9,6 +9,7 @@ mod indices;
 pub(crate) mod join;
 pub(crate) mod mask;
 pub(crate) mod mean;
+pub(crate) mod parts;
 mod picks;
 pub(crate) mod product;
 pub(crate) mod random;

@@ -21,6 +21,7 @@ use crate::field::Field;
 use crate::group::{Group, Member, Place, Split};
 use crate::launch::{Operand, Privilege, Work};
 use crate::mapper::Mapper;
+use crate::partition::Partition;
 use crate::transport::{Transport, TransportError};
 
 /// How many times larger the rows of other operands must be for the rows of a written one to be written from afar.
@@ -382,6 +383,19 @@ pub(crate) fn share_out(field: &Field, row_bytes: usize, item_bytes: usize, tran
         }
         None => 0..field.bytes(),
     }
+}
+
+/// The part of a range of a field's bytes that lives here, or an even part of it where every shard has all.
+pub(crate) fn own_part(field: &Field, bytes: &Range<usize>, transport: &dyn Transport) -> Range<usize> {
+    let own = match field.layout().home() {
+        Some(home) => home.range(transport.shard(), field.bytes()),
+        None => {
+            let even = Partition { length: bytes.len(), colours: transport.shards() }.tile(transport.shard());
+            bytes.start + even.start..bytes.start + even.end
+        }
+    };
+    let start = own.start.clamp(bytes.start, bytes.end);
+    start..own.end.clamp(start, bytes.end)
 }
 
 /// Gives every shard the newest values of a range of a field's bytes.
