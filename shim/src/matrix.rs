@@ -33,6 +33,15 @@ pub(crate) fn multiply(product: &Product, operands: &[Operand], addresses: &[usi
     let [height, depth, width] = product.lengths.map(|length| length as isize);
     let [left_row, left_sum, right_sum, right_column, out_row, out_column] = product.strides;
     let first = rows.start as isize;
+    if let Some(apart) = product.stack {
+        let [left, right, out] = apart;
+        let places = [(starts[1], left), (starts[2], right), (starts[0], out)];
+        let data = places.map(|(start, apart)| start.wrapping_add_signed(first * apart) as *mut c_char);
+        let strides = [left, right, out, left_row, left_sum, right_sum, right_column, out_row, out_column];
+        // SAFETY: as below, for each matrix of the stack.
+        unsafe { call(&product.kernel, &data, &[rows.len() as isize, height, depth, width], &strides) };
+        return;
+    }
     let by_sum = operands[0].view.row_stride() == 0;
     let (left, right, out) = match by_sum {
         true => (

@@ -15,7 +15,7 @@ use crate::array::{DeferredArray, PHANTOM, deferred};
 use crate::events::Mood;
 use crate::future::{future, settled};
 use crate::host;
-use crate::ops::{product, vectors};
+use crate::ops::product;
 use crate::report::How;
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
@@ -211,10 +211,7 @@ pub(crate) fn operate<'py>(
     let shim = started(py);
     let target = [operands[0].clone()];
     if operator == "matmul"
-        && let Some(product) = match vectors::product(shim, operands[0], operands[1], Some("matmul"))? {
-            None => product::matrices(shim, ufunc, operands[0], operands[1])?,
-            product => product,
-        }
+        && let Some(product) = product::by_ufunc(shim, ufunc, operands)?
     {
         return Ok(product);
     }

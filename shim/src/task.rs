@@ -67,6 +67,8 @@ pub(crate) struct Product {
     pub(crate) lengths: [usize; 3],
     /// Byte strides: left along rows and sum, right along sum and columns, output along rows and columns.
     pub(crate) strides: [isize; 6],
+    /// Where rows of the domain are matrices of a stack: bytes from one to the next, of the left ones, the right ones and the outputs.
+    pub(crate) stack: Option<[isize; 3]>,
     /// Size of an element in bytes.
     pub(crate) item_bytes: usize,
 }

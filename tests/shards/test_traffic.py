@@ -76,6 +76,8 @@ ROWS = {
                            lambda steps: [(0, 0)]),
     "an array to a file and back": ("np.save('kept', grid)\ncounted(lambda: np.save('kept', grid))\nkept = counted(lambda: np.load('kept.npy'))",
                                     lambda steps: [(0, 0), (0, 0)]),
+    "a product of stacks": ("stack = grid.reshape(16, SIDE // 16, SIDE)\n_core.flush()\ncounted(lambda: stack @ stack.transpose(0, 2, 1))",
+                            lambda steps: [(0, 0)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 

@@ -17,4 +17,5 @@ pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod sort;
+pub(crate) mod stacks;
 pub(crate) mod vectors;

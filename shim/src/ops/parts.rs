@@ -41,13 +41,13 @@ fn own_part<'py>(array: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny
     Ok((own.start - all.start, memory(py, shim, array, field, own.start, own.len())?))
 }
 
+/// An array, where this shard's part of it begins in bytes, and a host array over that part.
+type Parted<'py> = (Bound<'py, DeferredArray>, usize, Bound<'py, PyAny>);
+
 /// A new deferred array of that shape and dtype that is shared out among the shards, with its part as `own_part` tells it, to be
 /// written at once; None where it would not be shared out.
 #[pyfunction]
-fn shared_out<'py>(
-    shape: &Bound<'py, PyTuple>,
-    dtype: &Bound<'py, PyAny>,
-) -> PyResult<Option<(Bound<'py, DeferredArray>, usize, Bound<'py, PyAny>)>> {
+fn shared_out<'py>(shape: &Bound<'py, PyTuple>, dtype: &Bound<'py, PyAny>) -> PyResult<Option<Parted<'py>>> {
     let py = shape.py();
     let shim = shim(py)?;
     let lengths: Vec<usize> = shape.extract()?;

@@ -17,7 +17,7 @@ use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{create, vectors};
+use crate::ops::{create, stacks, vectors};
 use crate::report::How;
 use crate::resident;
 use crate::state::{Shim, array_functions, methods, shim};
@@ -63,7 +63,10 @@ pub(crate) fn by_ufunc<'py>(
     let [left, right] = operands else { return Ok(None) };
     match ufuncs::ufunc_name(shim, ufunc)? {
         "matmul" => match vectors::product(shim, left, right, Some("matmul"))? {
-            None => matrices(shim, ufunc, left, right),
+            None => match matrices(shim, ufunc, left, right)? {
+                None if shim.shards > 1 => stacks::product(shim, left, right),
+                product => Ok(product),
+            },
             product => Ok(product),
         },
         "matvec" if shim.shards > 1 && matrix(left).is_some() && matrix(right).is_none() => {
@@ -183,6 +186,7 @@ pub(crate) fn shared_out<'py>(
         adder: adder.borrowed.clone(),
         lengths: [height, depth, width],
         strides: [left_row, left_sum, right_sum, right_column, out_row, out_column],
+        stack: None,
         item_bytes: native.item_bytes,
     });
     let domain: Axes<usize> = if by_sum { smallvec![depth, height, width] } else { smallvec![height, depth, width] };
@@ -205,7 +209,7 @@ pub(crate) fn shared_out<'py>(
 }
 
 /// NumPy's loop for matrices of a dtype.
-fn multiplier(shim: &Shim, py: Python<'_>, native: Native) -> PyResult<Option<Loop>> {
+pub(crate) fn multiplier(shim: &Shim, py: Python<'_>, native: Native) -> PyResult<Option<Loop>> {
     static KNOWN: Mutex<Vec<(u8, Loop)>> = Mutex::new(Vec::new());
     if let Some((_, kernel)) = KNOWN.lock().iter().find(|(letter, _)| *letter == native.letter) {
         return Ok(Some(kernel.clone()));
