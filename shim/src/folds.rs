@@ -1,4 +1,4 @@
-//! Reducing methods of the deferred array: `sum`, `prod`, `max`, `min`, `any`, `all`, `argmax`, `argmin`.
+//! Reducing methods of the deferred array: `sum`, `prod`, `max`, `min`, `any`, `all`, `argmax`, `argmin`, and those along an axis.
 //!
 //! Each reads its arguments as NumPy does and asks `ops::reduce` for a launch; what has none runs on the host with the same
 //! arguments, which also raises what there is to raise.
@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use crate::array::DeferredArray;
 use crate::methods::{on_host, with_self};
 use crate::operators::Outcome;
-use crate::ops::reduce;
+use crate::ops::{reduce, scan};
 use crate::resident;
 use crate::state::{Shim, started};
 
@@ -112,6 +112,62 @@ fn request<'py>(
         }
     }
     Ok(Some(request))
+}
+
+/// The methods that go along an axis: `cumsum`, `cumprod` and `trace`; `None` for others, and for what is left to the host.
+pub(crate) fn along<'py>(
+    array: &Bound<'py, DeferredArray>,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (names, ufunc): (&[&str], _) = match name {
+        "cumsum" => (&["axis", "dtype", "out"], "add"),
+        "cumprod" => (&["axis", "dtype", "out"], "multiply"),
+        "trace" => (&["offset", "axis1", "axis2", "dtype", "out"], "add"),
+        _ => return Ok(None),
+    };
+    let py = array.py();
+    let shim = started(py);
+    let given = PyDict::new(py);
+    for (name, value) in names.iter().zip(args.iter()) {
+        given.set_item(name, value)?;
+    }
+    for (name, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+        let known = names.iter().any(|known| name.eq(known).unwrap_or(false));
+        if !known || given.contains(&name)? {
+            return Ok(None);
+        }
+        given.set_item(name, value)?;
+    }
+    if args.len() > names.len() || array.get().axes(py) == 0 {
+        return Ok(None);
+    }
+    let (ufunc, whole) = (shim.host(py, ufunc)?, given.get_item("axis")?.is_none_or(|axis| axis.is_none()));
+    let outcome = if name == "trace" {
+        let (dtype, out) = (given.get_item("dtype")?, given.get_item("out")?);
+        for ending in ["dtype", "out"].into_iter().filter(|name| given.contains(name).unwrap_or(false)) {
+            given.del_item(ending)?;
+        }
+        let Ok(view) = array.get().phantom(py).call_method("diagonal", (), Some(&given)) else { return Ok(None) };
+        if out.is_some_and(|out| !out.is_none()) {
+            return Ok(None);
+        }
+        let diagonal = DeferredArray::of_phantom(view, None)?;
+        let axis = Some((-1i64).into_pyobject(py)?.into_any());
+        let request = reduce::Request { axis, dtype: dtype.filter(|dtype| !dtype.is_none()), ..Default::default() };
+        reduce::reduce(py, shim, &ufunc, &diagonal, &request)?
+    } else if whole {
+        given.set_item("axis", 0)?;
+        let flat = array.call_method0("ravel")?;
+        scan::by_protocol(py, shim, &ufunc, &PyTuple::new(py, [flat])?, Some(&given))?
+    } else {
+        scan::by_protocol(py, shim, &ufunc, &PyTuple::new(py, [array])?, Some(&given))?
+    };
+    match outcome {
+        Outcome::Done(result) => Ok(Some(result)),
+        Outcome::Host { .. } => Ok(None),
+    }
 }
 
 fn arg_extreme<'py>(

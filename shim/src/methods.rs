@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 
 use crate::array::{DeferredArray, deferred};
+use crate::folds;
 use crate::host;
 use crate::index;
 use crate::numpy_api::{self, flag};
@@ -37,6 +38,9 @@ fn dispatch<'py>(
     if GIVE_NEW.contains(&name)
         && let Some(done) = resident::method(array, name, args, kwargs)?
     {
+        return Ok(done);
+    }
+    if let Some(done) = folds::along(array, name, args, kwargs)? {
         return Ok(done);
     }
     let all = with_self(array, args)?;

@@ -1,11 +1,11 @@
 //! `numpy.copyto` onto a deferred array: the same launch as an assignment.
 //!
 //! Covered are whole copies that need no judgement of casting: `casting='unsafe'` (what `zeros_like` and its kin ask for),
-//! or equal dtypes. Masks and other casting rules go to the host.
+//! equal dtypes, or a Python number of the dtype's kind. Masks and other casting rules go to the host.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::array::deferred;
 use crate::host;
@@ -45,10 +45,13 @@ fn copied<'py>(
     if args.len() != 2 {
         return Ok(false);
     }
-    let mut unsafe_casts = false;
+    let (mut unsafe_casts, mut by_kind) = (false, true);
     for (name, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
         match name.cast::<PyString>()?.to_str()? {
-            "casting" => unsafe_casts = value.cast::<PyString>().is_ok_and(|rule| rule == "unsafe"),
+            "casting" => {
+                unsafe_casts = value.cast::<PyString>().is_ok_and(|rule| rule == "unsafe");
+                by_kind = value.cast::<PyString>().is_ok_and(|rule| rule == "same_kind");
+            }
             "where" if value.is_exact_instance_of::<PyBool>() && value.is_truthy()? => {}
             _ => return Ok(false),
         }
@@ -56,7 +59,12 @@ fn copied<'py>(
     let (target, source) = (args.get_item(0)?, args.get_item(1)?);
     let Some(target) = deferred(&target) else { return Ok(false) };
     let same_type = deferred(&source).is_some_and(|source| source.get().descr(py).is(target.get().descr(py)));
-    if !(unsafe_casts || same_type) || !target.get().describe(py).is_writeable() {
+    // Python's numbers have no dtype: they are of the same kind if there is such a number in it.
+    let kind: char = target.get().descr(py).getattr("kind")?.extract()?;
+    let number = (source.is_exact_instance_of::<PyInt>() && "iufc".contains(kind))
+        || (source.is_exact_instance_of::<PyFloat>() && "fc".contains(kind));
+    let fits = number && by_kind;
+    if !(unsafe_casts || same_type || fits) || !target.get().describe(py).is_writeable() {
         return Ok(false);
     }
     index::fill(py, shim, target, &source)

@@ -18,6 +18,7 @@ use crate::dtypes::{Native, element};
 use crate::events::Mood;
 use crate::future::Future;
 use crate::operators::Outcome;
+use crate::ops::scan;
 use crate::report::How;
 use crate::state::Shim;
 use crate::storage::Purpose;
@@ -249,6 +250,9 @@ pub(crate) fn reduce<'py>(
     if *rule == Rule::Product && is_float && layout.work != Work::Accumulate {
         // NumPy's loops fold a whole run in one call, in a wider type for halves: only the host makes the same calls.
         let wide = native.letter == b'e' || native.kind == b'c';
+        if layout.work == Work::Total && !wide && shim.shards > 1 && request.initial.is_none() && !request.keepdims {
+            return scan::last_total(py, shim, ufunc, array, &shape);
+        }
         if layout.work == Work::Total || wide {
             return Ok(HOST);
         }

@@ -197,6 +197,24 @@ pub(crate) fn by_protocol<'py>(
     Ok(Outcome::Done(target.array.into_any()))
 }
 
+/// A fold of everything in order, element after element: the last of the running totals, which shards hand on.
+pub(crate) fn last_total<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    ufunc: &Bound<'py, PyAny>,
+    array: &Bound<'py, DeferredArray>,
+    shape: &Shape,
+) -> PyResult<Outcome<'py>> {
+    if !shape.is_c_contiguous() {
+        return Ok(HOST);
+    }
+    let flat = array.call_method1("reshape", (-1,))?;
+    match by_protocol(py, shim, ufunc, &PyTuple::new(py, [flat])?, None)? {
+        Outcome::Done(totals) => Ok(Outcome::Done(totals.get_item(-1)?)),
+        Outcome::Host { .. } => Ok(HOST),
+    }
+}
+
 /// The axes in the order of a written view's memory, outermost first, those of length 1 left out.
 fn order(shape: &Shape) -> legate_runtime::view::Axes<usize> {
     let mut order: legate_runtime::view::Axes<usize> =
