@@ -109,6 +109,11 @@ impl Desk {
         self.guests.iter().find(|guest| guest.rank == rank)
     }
 
+    /// The processes of all ranks that have reported and live.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = libc::pid_t> {
+        self.guests.iter().map(|guest| guest.process)
+    }
+
     /// Whether a rank has reported.
     pub(crate) fn has_seen(&self, rank: usize) -> bool {
         self.left.iter().any(|left| left.0 == rank) || self.guest(rank).is_some()

@@ -20,6 +20,7 @@ use crate::family::{FAMILIES, Family, on_path};
 use crate::parse::{Line, shell_words};
 use crate::settings::Settings;
 use crate::shell;
+use crate::wrap;
 
 /// Values of `--launcher`.
 pub(crate) const LAUNCHERS: &[&str] = &["auto", "none", "mpirun", "srun", "jsrun", "aprun"];
@@ -27,7 +28,7 @@ pub(crate) const LAUNCHERS: &[&str] = &["auto", "none", "mpirun", "srun", "jsrun
 pub(crate) const MPIS: &[&str] = &["auto", "openmpi", "mpich"];
 
 /// Options that concern the job alone: its ranks need not hear of them.
-const OF_THE_JOB: &[&str] = &["nodes", "ranks-per-node", "launcher", "launcher-extra", "dry-run"];
+const OF_THE_JOB: &[&str] = &["nodes", "ranks-per-node", "launcher", "launcher-extra", "wrapper", "dry-run"];
 
 /// How variables begin that tell a process which rank it is; those with `_MCA_` are settings of Open MPI's.
 const OF_A_RANK: &[&str] = &["PMI_", "PMIX_", "OMPI_COMM_WORLD_", "JSM_NAMESPACE_"];
@@ -136,6 +137,11 @@ impl Job {
         let own = env::current_exe().map_err(|error| format!("cannot tell where its own executable is: {error}"))?;
         job.words.push(own.into());
         job.words.extend(line.words_without(OF_THE_JOB));
+        let around = wrap::own_words(settings, "wrapper", 0)?;
+        if let Some((first, rest)) = around.split_first() {
+            let runner = std::mem::replace(&mut job.runner, first.into());
+            job.words.splice(0..0, rest.iter().cloned().chain([runner.into()]));
+        }
         Ok(job)
     }
 

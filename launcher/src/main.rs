@@ -46,6 +46,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use allocation::Allocation;
+use desk::JOB;
 use interpreter::Interpreter;
 use job::{Job, Launcher, Shape};
 use logging::Levels;
@@ -111,15 +112,19 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     }
     let settings = Settings::gather(&line, |name| env::var_os(name), &machine)?;
     let levels = Levels::read(&settings.given("logging").unwrap_or_default().to_string_lossy())?;
-    if rank.is_none_or(|rank| rank.number == 0) {
+    // Whoever started the job has said what is the same for all ranks.
+    let is_first = env::var_os(JOB).is_none() && rank.is_none_or(|rank| rank.number == 0);
+    if is_first {
         levels.greet_strangers();
     }
     let python = Interpreter::find(settings.given("python"))?;
     let way = python.way();
-    levels.log("launcher", "info", format_args!("{} (found by {}), {way}", python.path.display(), python.found));
-    for setting in settings.0.iter().filter(|setting| setting.value.is_some()) {
-        let value = setting.value.as_deref().unwrap_or_default().display();
-        levels.log("launcher", "debug", format_args!("--{} is {value} ({})", setting.flag.name, setting.source));
+    if is_first {
+        levels.log("launcher", "info", format_args!("{} (found by {}), {way}", python.path.display(), python.found));
+        for setting in settings.0.iter().filter(|setting| setting.value.is_some()) {
+            let value = setting.value.as_deref().unwrap_or_default().display();
+            levels.log("launcher", "debug", format_args!("--{} is {value} ({})", setting.flag.name, setting.source));
+        }
     }
     let place = rank.map_or(Place::ALONE, |rank| rank.place);
     let (allocation, shape) = allotted(rank, &settings)?;
@@ -195,6 +200,7 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
             all: verbose || settings.is_on("all-output"),
             timing: settings.is_on("timing"),
             reads_input: !job.is_elsewhere && matches!(line.program, None | Some(Program::Dash)),
+            frozen: settings.is_on("freeze-on-error"),
         };
         return supervise::run(&job, shown).map(End::Code);
     }

@@ -47,6 +47,8 @@ pub(crate) struct Shown {
     pub(crate) timing: bool,
     /// What rank 0, on this machine, makes of standard input.
     pub(crate) reads_input: bool,
+    /// Ranks that stop at an error: an interrupt has all of them go on, and not rank 0 alone.
+    pub(crate) frozen: bool,
 }
 
 /// Runs the job; gives its exit code, or ends by the signal that ended it.
@@ -57,7 +59,8 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
     let mut child = start(job, &desk.name).map_err(|error| format!("cannot run {}: {error}", job.runner.display()))?;
     let terminal = Terminal::remember();
     let complaints = Complaints::gather(&mut child, shown.all);
-    let outcome = attend(&mut child, &mut desk, &complaints, &terminal, &signals, job.hands_on_interrupts);
+    let reach = Reach { by_runner: job.hands_on_interrupts, frozen: shown.frozen };
+    let outcome = attend(&mut child, &mut desk, &complaints, &terminal, &signals, reach);
     let End { status, asked, interrupted } = outcome.map_err(|error| format!("lost sight of its ranks: {error}"))?;
     members(&desk.name).into_iter().for_each(|member| send(member, libc::SIGKILL));
     desk.attend();
@@ -199,6 +202,15 @@ fn start(job: &Job, name: &str) -> io::Result<Child> {
     Ok(child)
 }
 
+/// Whom signals reach.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    /// Whether the runner hands on interrupts to a rank 0 that has not reported.
+    by_runner: bool,
+    /// Whether ranks stop at errors and all must be told to go on; SIGTERM is then no business of the program's handler.
+    frozen: bool,
+}
+
 /// How the runner ended.
 struct End {
     status: ExitStatus,
@@ -215,7 +227,7 @@ fn attend(
     complaints: &Complaints,
     terminal: &Terminal,
     signals: &OwnedFd,
-    hands_on_interrupts: bool,
+    reach: Reach,
 ) -> io::Result<End> {
     let runner = child.id() as libc::pid_t;
     let (mut interrupts, mut served) = (0, 0);
@@ -243,8 +255,11 @@ fn attend(
                 interrupts += 1;
                 let is_early = served > 0 && since.elapsed() < PROMPT;
                 match desk.guest(0) {
+                    Some(_) if interrupts < INSISTING && reach.frozen => {
+                        desk.processes().for_each(|process| send(process, libc::SIGINT));
+                    }
                     Some(first) if interrupts < INSISTING || is_early => send(first.process, libc::SIGINT),
-                    None if interrupts < INSISTING && hands_on_interrupts => send(runner, libc::SIGINT),
+                    None if interrupts < INSISTING && reach.by_runner => send(runner, libc::SIGINT),
                     _ => {
                         send(runner, libc::SIGTERM);
                         asked.get_or_insert((signal, Instant::now()));
@@ -258,7 +273,9 @@ fn attend(
                 }
             }
             libc::SIGTERM | libc::SIGHUP => match desk.guest(0) {
-                Some(first) if signal == libc::SIGTERM && !has_told && catches(first.process, signal) => {
+                Some(first)
+                    if signal == libc::SIGTERM && !has_told && !reach.frozen && catches(first.process, signal) =>
+                {
                     has_told = true;
                     send(first.process, signal);
                 }

@@ -105,7 +105,7 @@ pub(crate) fn log_file(settings: &Settings, name: &str) -> OsString {
 }
 
 /// The words of a flag, with the rank's number.
-fn own_words(settings: &Settings, flag: &str, rank: usize) -> Result<Vec<OsString>, String> {
+pub(crate) fn own_words(settings: &Settings, flag: &str, rank: usize) -> Result<Vec<OsString>, String> {
     let Some(text) = settings.given(flag) else { return Ok(Vec::new()) };
     let text = text.to_str().ok_or_else(|| format!("--{flag}: is not UTF-8"))?;
     let words = shell_words(&text.replace(NUMBER, &rank.to_string()))?;

@@ -14,6 +14,7 @@ mod events;
 mod flat;
 mod folds;
 mod frames;
+mod freeze;
 mod future;
 mod hook;
 mod host;

@@ -15,7 +15,7 @@ use crate::storage::{Export, Storage};
 
 /// Sets what the runtime starts with; what is not said comes from the environment. Raises RuntimeError when it runs already.
 #[pyfunction]
-#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, report=None, show_plan=None))]
+#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, report=None, show_plan=None, profile=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one function")]
 fn configure(
     py: Python<'_>,
@@ -27,6 +27,7 @@ fn configure(
     window: Option<usize>,
     report: Option<bool>,
     show_plan: Option<bool>,
+    profile: Option<bool>,
 ) -> PyResult<()> {
     let known = Settings::from_environment();
     let cpus_given = cpus.map(|cpus| cpus.max(1));
@@ -41,6 +42,7 @@ fn configure(
             fusion: fusion.unwrap_or(known.fusion),
             report: report.unwrap_or(known.report),
             show_plan: show_plan.unwrap_or(known.show_plan),
+            profile: profile.unwrap_or(known.profile),
         },
     )
 }
@@ -185,6 +187,28 @@ fn record_launches(py: Python<'_>) -> PyResult<String> {
     Ok(shim.runtime.record_launches())
 }
 
+/// A group that has run: names of its launches, rows, start and length in microseconds, messages sent meanwhile and their bytes.
+type Span = (Vec<String>, usize, u64, u64, u64, u64);
+
+/// When each group of operations ran, where that is kept: microseconds since 1970 when that began, and the groups.
+#[pyfunction]
+fn times(py: Python<'_>) -> PyResult<(u64, Vec<Span>)> {
+    let shim = shim(py)?;
+    shim.flush(py)?;
+    let (began, spans) = shim.runtime.times();
+    let rows = spans.into_iter().map(|span| {
+        (
+            span.names.iter().map(ToString::to_string).collect(),
+            span.rows,
+            span.start_us,
+            span.length_us,
+            span.messages,
+            span.bytes,
+        )
+    });
+    Ok((began, rows.collect()))
+}
+
 /// Exact counts: groups, launches and tiles run, fields never stored, blocks mapped afresh.
 #[pyfunction]
 fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -267,6 +291,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(plan_text, module)?,
         wrap_pyfunction!(record_launches, module)?,
         wrap_pyfunction!(counters, module)?,
+        wrap_pyfunction!(times, module)?,
+        wrap_pyfunction!(crate::freeze::freeze_crashes, module)?,
         wrap_pyfunction!(before_fork, module)?,
         wrap_pyfunction!(after_fork, module)?,
         wrap_pyfunction!(forked, module)?,

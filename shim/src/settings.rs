@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) report: bool,
     /// Whether plans are kept as text.
     pub(crate) show_plan: bool,
+    /// Whether it is kept when each group of operations ran.
+    pub(crate) profile: bool,
 }
 
 impl Settings {
@@ -51,6 +53,7 @@ impl Settings {
             fusion: switch("LEGATE_FUSION", true),
             report: switch("LEGATE_REPORT", false),
             show_plan: switch("LEGATE_SHOW_PLAN", false),
+            profile: switch("LEGATE_PROFILE", false),
         }
     }
 
@@ -71,6 +74,7 @@ impl Settings {
             ("fusion", usize::from(mapper.fusion)),
             ("report", usize::from(self.report)),
             ("show_plan", usize::from(mapper.show_plan)),
+            ("profile", usize::from(self.profile)),
         ]
     }
 }

@@ -132,6 +132,9 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             show_plan: settings.show_plan,
         };
         let runtime = Runtime::new(Kernels::new(transport.shards()), mapper, transport.clone());
+        if settings.profile {
+            runtime.keep_times();
+        }
         if let Some(digest) = crate::shards::digest() {
             // Launches are issued with the GIL held.
             runtime.record(digest, || Python::attach(crate::place::current));

@@ -132,6 +132,14 @@ def test_a_wrapper_around_each_rank(ranks):
     assert (outcome.stdout, outcome.code) == ("0 ['-c', 'x y'] []\n", 0), outcome.stderr
 
 
+@needs_mpi
+def test_a_wrapper_around_what_starts_the_ranks():
+    outcome = legate("--ranks-per-node", 2, "--wrapper", "env OUTER=1", "-c", "import os; print(os.environ['OUTER'])")
+    assert (outcome.stdout, outcome.code) == ("1\n", 0), outcome.stderr
+    shown = legate("--dry-run", "--ranks-per-node", 2, "--wrapper", "env OUTER=1", "-c", "1").stdout
+    assert re.search(r"env OUTER=1 \S*mpi\S+ .*legate -c 1$", shown), shown
+
+
 def test_a_wrapper_that_is_a_python_program(tmp_path):
     """It is no legate itself, though it is started with what makes Python one."""
     wrapper = tmp_path / "wrapper.py"

@@ -74,7 +74,7 @@ pub(super) const GROUP: Group = Group {
             default: "",
             help: "Run the program under Python's cProfile, which writes legate-N.cprof in --logdir",
             variable: Some("LEGATE_CPROFILE"),
-            to_python: false,
+            to_python: true,
         },
         Flag {
             name: "nsys",

@@ -35,6 +35,7 @@ use crate::pool::{Block, Pool};
 use crate::recording;
 use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
+use crate::timeline::Timeline;
 use crate::transport::{Transport, TransportError};
 use crate::workers::Workers;
 
@@ -73,6 +74,7 @@ pub(crate) struct Executor<B: Backend> {
     recorded: Mutex<Option<String>>,
     ledger: Ledger<B::Task>,
     pub(crate) counters: Counters,
+    pub(crate) timeline: Timeline,
 }
 
 impl<B: Backend> Executor<B> {
@@ -96,6 +98,7 @@ impl<B: Backend> Executor<B> {
             recorded: Mutex::new(None),
             ledger: Ledger::new(),
             counters: Counters::default(),
+            timeline: Timeline::default(),
         }
     }
 
@@ -216,7 +219,9 @@ impl<B: Backend> Executor<B> {
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
                 let mut group = group;
                 let owed = std::mem::take(&mut group.owed);
+                let begun = self.timeline.begin(&group, &self.traffic);
                 self.run_group(group)?;
+                self.timeline.end(begun, &self.traffic);
                 self.ledger.enter(owed);
                 if self.is_alone() {
                     self.complete(done);

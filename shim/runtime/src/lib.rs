@@ -18,6 +18,7 @@ pub mod partition;
 mod pool;
 mod recording;
 mod shards;
+mod timeline;
 pub mod transport;
 pub mod view;
 pub mod watch;
@@ -31,4 +32,5 @@ pub use launch::{Backend, Cut, From, Launch, Operand, Parallel, Privilege, Work}
 pub use mapper::Mapper;
 pub use pool::{Block, Pool};
 pub use shards::{Division, Exchange, Traffic};
+pub use timeline::Span;
 pub use window::{Issued, Runtime, RuntimeError};

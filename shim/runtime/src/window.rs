@@ -19,6 +19,7 @@ use crate::launch::{Backend, Launch, Operand, Parallel, Privilege, Work};
 use crate::mapper::Mapper;
 use crate::pool::Pool;
 use crate::shards::Traffic;
+use crate::timeline::Span;
 use crate::transport::Transport;
 use crate::view::{Axes, View};
 
@@ -284,6 +285,16 @@ impl<B: Backend> Runtime<B> {
     /// Begins to record the launches of windows that close from now on; what was recorded before, as text.
     pub fn record_launches(&self) -> String {
         self.executor.record()
+    }
+
+    /// Keeps from now on when each group ran.
+    pub fn keep_times(&self) {
+        self.executor.timeline.start();
+    }
+
+    /// When times began to be kept, in microseconds since 1970, and each group that has run since.
+    pub fn times(&self) -> (u64, Vec<Span>) {
+        self.executor.timeline.spans()
     }
 
     /// The plan of everything run so far, as text (empty unless asked for by the mapper).
