@@ -38,7 +38,7 @@ mod wrap;
 
 use std::convert::Infallible;
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -95,7 +95,8 @@ fn main() -> ExitCode {
 fn run(rank: Option<&Rank>) -> Result<End, String> {
     let line = parse::parse(env::args_os().skip(1))?;
     if line.has("help") {
-        return Ok(End::Text(command::help(false)));
+        let when = line.value("color").map(OsStr::to_owned).or_else(|| env::var_os("LEGATE_COLOR"));
+        return Ok(End::Text(command::help(is_coloured(when.as_deref()))));
     }
     if line.has("reference") {
         return Ok(End::Text(reference::text()));
@@ -233,13 +234,26 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     match never {}
 }
 
+/// Whether to print in colours, by what `--color` says; by itself on a terminal, unless NO_COLOR is set.
+fn is_coloured(when: Option<&OsStr>) -> bool {
+    match when.and_then(OsStr::to_str) {
+        Some("always") => true,
+        Some("never") => false,
+        _ => io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}
+
 /// What stands between a rank, or the only process, and its streams.
 fn duties(settings: &Settings, rank: Option<&Rank>, has_desk: bool) -> Duties {
     let number = rank.map_or(0, |rank| rank.number);
     let whose = rank.map_or_else(|| "the program".to_owned(), Rank::title);
     let name = format!("rank-{number}.log");
     Duties {
-        prefix: settings.is_on("all-output").then(|| format!("[{number}] ")),
+        prefix: settings.is_on("all-output").then(|| match is_coloured(settings.given("color")) {
+            // A colour for each of six ranks, then again from the first.
+            true => format!("\x1b[3{}m[{number}]\x1b[0m ", 1 + number % 6),
+            false => format!("[{number}] "),
+        }),
         log: settings.is_on("log-to-file").then(|| wrap::log_file(settings, &name).into()),
         // The one who started a job tells for all.
         timing: (settings.is_on("timing") && number == 0 && !has_desk).then_some(whose),

@@ -67,6 +67,12 @@ def test_all_output_under_a_runner_of_the_users():
     assert outcome.code == 0 and sorted(outcome.stdout.splitlines()) == ["[0] here", "[1] here"], outcome.stderr
 
 
+def test_colours():
+    assert legate("--color", "--all-output", "-c", "print(1)").stdout == "\x1b[31m[0]\x1b[0m 1\n"
+    assert legate("--color=never", "--all-output", "-c", "print(1)").stdout == "[0] 1\n"
+    assert "\x1b[" in legate("--color=always", "--help").stdout and "\x1b[" not in legate("--help").stdout
+
+
 def test_a_log_that_cannot_be_written():
     outcome = legate("--log-to-file", "--logdir", "/proc/none", "-c", "1")
     assert outcome.code == 2 and outcome.stderr.startswith("legate: --log-to-file: /proc/none/rank-0.log: ")

@@ -62,8 +62,8 @@ pub(super) const GROUP: Group = Group {
             value_name: "WHEN",
             kind: Kind::When,
             default: "auto",
-            help: "Colours in what legate itself prints: auto (on a terminal), always (also: --color alone) or \
-                   never",
+            help: "Colours in --help and in the numbers that --all-output puts before lines: auto (on a terminal), always \
+                   (also: --color alone) or never",
             variable: Some("LEGATE_COLOR"),
             to_python: false,
         },
