@@ -248,8 +248,11 @@ fn duties(settings: &Settings, rank: Option<&Rank>, has_desk: bool) -> Duties {
     let number = rank.map_or(0, |rank| rank.number);
     let whose = rank.map_or_else(|| "the program".to_owned(), Rank::title);
     let name = format!("rank-{number}.log");
+    // The terminal of a rank whose starter is not ours is one that its runner made.
+    let is_runners = rank.is_some() && !has_desk && settings.given("color").is_none_or(|when| when == "auto");
+    let when = if is_runners { Some(OsStr::new("never")) } else { settings.given("color") };
     Duties {
-        prefix: settings.is_on("all-output").then(|| match is_coloured(settings.given("color")) {
+        prefix: settings.is_on("all-output").then(|| match is_coloured(when) {
             // A colour for each of six ranks, then again from the first.
             true => format!("\x1b[3{}m[{number}]\x1b[0m ", 1 + number % 6),
             false => format!("[{number}] "),
