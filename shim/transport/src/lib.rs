@@ -30,6 +30,9 @@ struct Batch {
     requests: Vec<ffi::MPI_Request>,
     /// For each request, the piece that it belongs to.
     pieces: Vec<usize>,
+    /// For each request that receives, how many bytes must come; 0 for one that sends.
+    expected: Vec<c_int>,
+    statuses: Vec<ffi::MPI_Status>,
 }
 
 /// What the plugin holds while MPI runs.
@@ -127,29 +130,46 @@ unsafe extern "C" fn start(pieces: *const Piece, count: usize) -> *mut c_void {
             // SAFETY: MPI has filled it in.
             batch.requests.push(unsafe { request.assume_init() });
             batch.pieces.push(index);
+            batch.expected.push(if piece.receives != 0 { length as c_int } else { 0 });
             done += length;
         }
     }
+    // SAFETY: plain numbers, which MPI overwrites.
+    batch.statuses = vec![unsafe { MaybeUninit::zeroed().assume_init() }; batch.requests.len()];
     Box::into_raw(Box::new(batch)).cast()
 }
 
 unsafe extern "C" fn test(batch: *mut c_void) -> c_int {
     let batch = batch.cast::<Batch>();
     let mut done: c_int = 0;
-    // SAFETY: `start` made the batch, and it is not done yet; statuses are not wanted.
+    // SAFETY: `start` made the batch, and it is not done yet; there is a status for each request.
     let code = unsafe {
-        let requests = &mut (*batch).requests;
-        let count = requests.len() as c_int;
-        ffi::MPI_Testall(count, requests.as_mut_ptr(), &raw mut done, ffi::RSMPI_STATUSES_IGNORE)
+        let Batch { requests, statuses, .. } = &mut *batch;
+        ffi::MPI_Testall(requests.len() as c_int, requests.as_mut_ptr(), &raw mut done, statuses.as_mut_ptr())
     };
     if !succeeded(code) {
         return -1;
     }
-    if done != 0 {
-        // SAFETY: it came from a box in `start`, and the caller forgets it now.
-        drop(unsafe { Box::from_raw(batch) });
+    if done == 0 {
+        return 0;
     }
-    c_int::from(done != 0)
+    // SAFETY: it came from a box in `start`, and the caller forgets it now.
+    let batch = unsafe { Box::from_raw(batch) };
+    if batch.expected.iter().zip(&batch.statuses).all(|(expected, status)| came(*expected, status)) { 1 } else { -1 }
+}
+
+/// Whether as many bytes came as were expected: others come from a shard that has gone another way.
+fn came(expected: c_int, status: &ffi::MPI_Status) -> bool {
+    if expected == 0 {
+        return true;
+    }
+    let mut bytes = 0;
+    // SAFETY: the status of a receive that is done.
+    let known = succeeded(unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut bytes) });
+    if known && bytes != expected {
+        *lock(&FAILURE) = format!("a message of {bytes} bytes came where {expected} were expected");
+    }
+    known && bytes == expected
 }
 
 unsafe extern "C" fn pending(batch: *mut c_void, pieces: *mut u8, count: usize) -> c_int {
