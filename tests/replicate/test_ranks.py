@@ -52,5 +52,5 @@ with ThreadPoolExecutor(1) as pool:
 print(shared.sum())
 """)
     seen = run(script, 2, here, tmp_path / "output")
-    assert seen.stdout.splitlines()[-1] == "400000.0", seen.stderr
+    assert seen.stdout.splitlines()[-1] == "2000000.0", seen.stderr
     assert "by the main thread only" in seen.stdout
