@@ -6,6 +6,7 @@
 
 mod allocation;
 mod binding;
+mod children;
 mod command;
 mod completion;
 mod cores;
@@ -74,16 +75,19 @@ enum End {
 
 fn main() -> ExitCode {
     let rank = Rank::look(|name| env::var_os(name));
+    // All ranks come to such an end alike.
+    let is_heard = rank.as_ref().is_none_or(|rank| rank.number == 0);
     match run(rank.as_ref()) {
         Ok(End::Text(text)) => {
-            // A reader that closed the pipe has seen enough.
-            let _ = io::stdout().write_all(text.as_bytes());
+            if is_heard {
+                // A reader that closed the pipe has seen enough.
+                let _ = io::stdout().write_all(text.as_bytes());
+            }
             ExitCode::SUCCESS
         }
         Ok(End::Code(code)) => ExitCode::from(code),
         Err(why) => {
-            // All ranks come here alike.
-            if rank.is_none_or(|rank| rank.number == 0) {
+            if is_heard {
                 eprintln!("legate: {why}");
             }
             ExitCode::from(REFUSED)

@@ -1,7 +1,7 @@
 #![expect(unsafe_code, reason = "waits for signals and sends them")]
 //! Runs a job's command to its end, and looks after its processes.
 //!
-//! Promises that Ctrl-C reaches the program (rank 0's Python raises KeyboardInterrupt), that SIGTERM reaches the program's handler
+//! Promises that Ctrl-C reaches the program (rank 0's Python raises KeyboardInterrupt) and what it has started, that SIGTERM reaches the program's handler
 //! or, where it has none or for the second time, ends all ranks within seconds, that no rank is left when this returns or dies, and that its own end is the program's: exit code or signal. What ranks have
 //! to do with each other is not its business.
 
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::children;
 use crate::desk::{Desk, Goodbye, JOB};
 use crate::job::{Job, srun};
 use crate::porter;
@@ -258,7 +259,7 @@ fn attend(
                     Some(_) if interrupts < INSISTING && reach.frozen => {
                         desk.processes().for_each(|process| send(process, libc::SIGINT));
                     }
-                    Some(first) if interrupts < INSISTING || is_early => send(first.process, libc::SIGINT),
+                    Some(first) if interrupts < INSISTING || is_early => interrupt(first.process),
                     None if interrupts < INSISTING && reach.by_runner => send(runner, libc::SIGINT),
                     _ => {
                         send(runner, libc::SIGTERM);
@@ -317,16 +318,28 @@ fn members(name: &str) -> Vec<libc::pid_t> {
 
 /// Whether a rank has a handler for a signal; a process that blocks it stands before the rank, its child, and passes it on.
 fn catches(process: libc::pid_t, signal: i32) -> bool {
+    has(process, "SigCgt", signal)
+        || has(process, "SigBlk", signal) && children::of(process).into_iter().any(|child| catches(child, signal))
+}
+
+/// Whether one of a process's sets of signals, by its name in `/proc`, has a signal.
+fn has(process: libc::pid_t, mask: &str, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let has = |mask: &str| {
-        let mask = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(':'));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-        mask >> (signal - 1) & 1 == 1
-    };
-    let children = || fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
-    has("SigCgt")
-        || has("SigBlk")
-            && children().split_whitespace().filter_map(|child| child.parse().ok()).any(|child| catches(child, signal))
+    let mask = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(':'));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// Ctrl-C as it comes from a terminal: to the rank, and to what it has started and may be waiting for. A process that stands before
+/// the rank passes it on to its child by itself.
+fn interrupt(process: libc::pid_t) {
+    let mut others = children::beside(process);
+    if has(process, "SigBlk", libc::SIGINT) {
+        let passed_on = children::of(process);
+        others.retain(|other| !passed_on.contains(other));
+    }
+    send(process, libc::SIGINT);
+    others.into_iter().for_each(|other| send(other, libc::SIGINT));
 }
 
 fn send(process: libc::pid_t, signal: i32) {

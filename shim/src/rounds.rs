@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use legate_runtime::Sequence;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyModule;
+use pyo3::types::{PyModule, PyTraceback};
 
 /// Launches between two rounds; 0: never.
 static EVERY: AtomicU64 = AtomicU64::new(0);
@@ -27,9 +27,25 @@ pub(crate) fn launched(py: Python<'_>, sequence: Sequence) -> PyResult<()> {
     if LAST.swap(round, Ordering::Relaxed) != round
         && let Some(call) = CALL.get(py)
     {
-        call.call0(py)?;
+        call.call0(py).map_err(|error| as_the_programs(py, error))?;
     }
     Ok(())
+}
+
+/// What a handler of the program raised, without the frames that led to the handler.
+fn as_the_programs(py: Python<'_>, error: PyErr) -> PyErr {
+    let mut traceback = error.traceback(py);
+    while let Some(entry) = traceback.as_ref().filter(|entry| is_ours(entry).unwrap_or(false)) {
+        traceback = entry.getattr("tb_next").ok().and_then(|next| next.cast_into().ok());
+    }
+    error.set_traceback(py, traceback);
+    error
+}
+
+/// Whether a traceback begins in a module of this package.
+fn is_ours(traceback: &Bound<'_, PyTraceback>) -> PyResult<bool> {
+    let name = traceback.getattr("tb_frame")?.getattr("f_globals")?.get_item("__name__")?;
+    Ok(name.extract::<&str>()?.starts_with("legate."))
 }
 
 /// From now on `call()` is called by the main thread after every so many launches.

@@ -113,3 +113,15 @@ def test_ranks_that_mpirun_started_start_nothing(family, tmp_path):
     seen = candidate.run([runner, "-n", "4", *candidate.command(), "nodes.py"], env=as_root, cwd=tmp_path, limit_s=60, stdin="typed")
     assert seen.stdout == f"4 4999950000.0 []\n{tmp_path.name} numpy typed\n"
     assert seen.code == 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("option", ["--version", "--help", "--info", "--dry-run"])
+def test_ranks_that_are_asked_for_a_text_give_it_once(family, option, tmp_path):
+    runner = shutil.which(f"mpirun.{family}") or pytest.skip(f"needs mpirun.{family}")
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    one, two = (candidate.run([runner, "-n", ranks, *candidate.command(), option, "app.py"], env=as_root, cwd=tmp_path, limit_s=60)
+                for ranks in ("1", "2"))
+    assert one.code == two.code == 0
+    begins = one.stdout.split()[0]
+    assert two.stdout.count(begins) == one.stdout.count(begins) > 0, two.stdout

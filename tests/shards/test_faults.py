@@ -4,8 +4,10 @@ Promises: each fault strikes while the ranks compute and meet in a loop, at a mo
 """
 import random
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -77,6 +79,32 @@ def test_signals_end_the_job_as_they_end_python(family, sign, tmp_path):
     expected = r"Traceback(?s:.*)KeyboardInterrupt\n" if sign == signal.SIGINT else ""
     assert re.fullmatch(expected, stderr), stderr
     assert seconds < END_S
+    assert nothing_is_left(job.path)
+
+
+def test_an_interrupt_in_a_loop_over_arrays_shows_the_programs_lines_only(tmp_path):
+    job = Job(FAMILIES[0], 2, tmp_path, text="while True:\n    a = a + 1")
+    time.sleep(1)
+    job.process.send_signal(signal.SIGINT)
+    code, _, stderr, _ = job.end()
+    assert code == -signal.SIGINT
+    assert stderr.startswith("Traceback") and stderr.endswith("KeyboardInterrupt\n") and stderr.count("  File ") == 1, stderr
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("options", [[], ["--all-output"]], ids=["plain", "all-output"])
+def test_an_interrupt_reaches_what_rank_0_waits_for(family, options, tmp_path):
+    """`os.system` ignores the interrupt and leaves it to the command, which gets it once; the program goes on, as in Python."""
+    command = tmp_path / "command.py"
+    command.write_text("import signal, sys, time\nsignal.signal(2, lambda *_: print('once', flush=True))\ntime.sleep(4)\nsys.exit(3)\n")
+    line = "exec " + shlex.join([sys.executable, str(command)])
+    job = Job(family, 2, tmp_path, *options, text=f"import os\nprint('ended by', os.system({line!r}) >> 8, flush=True)")
+    time.sleep(1)
+    job.process.send_signal(signal.SIGINT)
+    code, stdout, stderr, _ = job.end()
+    prefix = "[0] " if options else ""
+    told = [line for line in stdout.splitlines() if line in (f"{prefix}once", f"{prefix}ended by 3")]
+    assert (code, told) == (0, [f"{prefix}once", f"{prefix}ended by 3"]), stdout + stderr
     assert nothing_is_left(job.path)
 
 
