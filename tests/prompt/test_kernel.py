@@ -113,6 +113,8 @@ def test_completion_and_inspection(notebook):
     assert "cumprod" in notebook.client.complete("a.cumpr", reply=True, timeout=LIMIT_S)["content"]["matches"]
     found = notebook.client.inspect("a", reply=True, timeout=LIMIT_S)["content"]
     assert found["found"] and "1200000" in found["data"]["text/plain"]
+    # What a pager would show comes with the reply.
+    assert notebook.run("a.sum?") == ("", [], [])
     asked = notebook.client.execute("", user_expressions={"sum": "float(a.sum())"}, reply=True, timeout=LIMIT_S)
     assert asked["content"]["user_expressions"]["sum"]["data"]["text/plain"] == "1200000.0"
     assert notebook.value("float(a.sum())") == "1200000.0"
