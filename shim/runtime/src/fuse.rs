@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
-use crate::owed::{self, Owed, Terms};
+use crate::owed::{self, Coming, Owed, Terms};
 use crate::view::{View, ranges_overlap};
 
 /// Longest group: past this, compiling costs more than another walk.
@@ -42,6 +42,7 @@ struct Draft<T> {
 pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Option<&Terms<'_, T>>) -> Vec<Group<T>> {
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
+    let mut terms = terms.map(|terms| (terms, Coming::new(&window)));
     for launch in window {
         let refusal = match &mut draft {
             None => "",
@@ -59,13 +60,13 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
             if enabled {
                 fresh = full.give_up_tail(&launch);
             }
-            groups.push(full.close(refusal, terms));
+            groups.push(full.close(refusal, &mut terms));
         }
         let admission = if fresh.members.is_empty() { Ok(Admission::default()) } else { fresh.admit(&launch) };
         match admission {
             Ok(admission) => fresh.add(launch, admission),
             Err(reason) => {
-                groups.push(fresh.close(reason, terms));
+                groups.push(fresh.close(reason, &mut terms));
                 fresh = Draft::new();
                 fresh.add(launch, Admission::default());
             }
@@ -73,7 +74,7 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
         draft = Some(fresh);
     }
     if let Some(full) = draft {
-        groups.push(full.close("", terms));
+        groups.push(full.close("", &mut terms));
     }
     groups
 }
@@ -315,7 +316,7 @@ impl<T: Clone> Draft<T> {
     }
 
     /// The fields that need not be stored, and those among them of which the program must be able to get the values.
-    fn unstored(&self, terms: Option<&Terms<'_, T>>) -> (FxHashSet<u64>, Vec<Owed<T>>) {
+    fn unstored(&self, terms: Option<(&Terms<'_, T>, &Coming)>) -> (FxHashSet<u64>, Vec<Owed<T>>) {
         let launches: Vec<&Launch<T>> = self.members.iter().map(|member| &member.launch).collect();
         // Repeated launches have no number, and those of one recipe may be in two groups.
         let first_sequence = launches.iter().map(|launch| launch.sequence).find(|sequence| *sequence > 0);
@@ -350,7 +351,7 @@ impl<T: Clone> Draft<T> {
                 }
                 continue;
             }
-            let Some(terms) = terms else { continue };
+            let Some((terms, coming)) = terms else { continue };
             let made = touches[0].member;
             let written = &launches[made].operands[touches[0].operand];
             let whole = written.privilege == Privilege::Write
@@ -361,8 +362,9 @@ impl<T: Clone> Draft<T> {
             }
             let maker = |number: u64| makers.get(&number).copied();
             let changes = |number: u64| {
-                self.touches[&number].iter().any(|touch| touch.writes)
-                    && !owed.iter().any(|known: &Owed<T>| known.field.number() == number)
+                coming.change(number)
+                    || self.touches[&number].iter().any(|touch| touch.writes)
+                        && !owed.iter().any(|known: &Owed<T>| known.field.number() == number)
             };
             if let Some((recipe, sources)) = owed::recipe(&launches, made, terms, &maker, &changes) {
                 unstored.insert(number);
@@ -372,7 +374,7 @@ impl<T: Clone> Draft<T> {
         (unstored, owed)
     }
 
-    fn close(mut self, ended: &'static str, terms: Option<&Terms<'_, T>>) -> Group<T> {
+    fn close(mut self, ended: &'static str, terms: &mut Option<(&Terms<'_, T>, Coming)>) -> Group<T> {
         let low = self.members.iter().map(|m| m.shift).min().unwrap_or(0);
         let mut rows = 0;
         for member in &mut self.members {
@@ -380,7 +382,10 @@ impl<T: Clone> Draft<T> {
             let length = member.launch.rows();
             rows = rows.max(member.shift as usize + length);
         }
-        let (unstored, owed) = self.unstored(terms);
+        if let Some((_, coming)) = terms {
+            self.members.iter().for_each(|member| coming.pass(&member.launch));
+        }
+        let (unstored, owed) = self.unstored(terms.as_ref().map(|(terms, coming)| (*terms, coming)));
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut temporaries = Vec::new();
         let mut places: FxHashMap<(u64, bool), Place> = FxHashMap::default();

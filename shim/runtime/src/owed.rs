@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use crate::field::{Field, Sequence};
 use crate::launch::{Launch, Operand, Privilege, Work};
@@ -22,6 +23,36 @@ pub(crate) struct Terms<'a, T> {
     pub(crate) least_bytes: usize,
     /// Whether a task costs no more than reading what it reads.
     pub(crate) is_cheap: &'a dyn Fn(&T) -> bool,
+}
+
+/// How often the launches of a window that are not in a group yet change each field: what was made from such a field is changed
+/// under it before any later window could settle the debt.
+pub(crate) struct Coming(FxHashMap<u64, usize>);
+
+impl Coming {
+    pub(crate) fn new<T>(window: &[Launch<T>]) -> Coming {
+        let mut counts = FxHashMap::default();
+        for field in window.iter().flat_map(changed) {
+            *counts.entry(field).or_default() += 1;
+        }
+        Coming(counts)
+    }
+
+    /// Takes a launch that a group has got.
+    pub(crate) fn pass<T>(&mut self, launch: &Launch<T>) {
+        for field in changed(launch) {
+            self.0.entry(field).and_modify(|count| *count -= 1);
+        }
+    }
+
+    pub(crate) fn change(&self, field: u64) -> bool {
+        self.0.get(&field).is_some_and(|count| *count > 0)
+    }
+}
+
+/// The numbers of the fields that a launch changes, once for each operand.
+fn changed<T>(launch: &Launch<T>) -> impl Iterator<Item = u64> {
+    launch.operands.iter().filter(|operand| operand.privilege.writes()).map(|operand| operand.field.number())
 }
 
 /// A result that was not stored, and how to make it.
@@ -129,7 +160,7 @@ fn repay<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>, settled: &mut Vec<La
 type Recipe<T> = (Vec<Launch<T>>, Vec<Arc<Field>>);
 
 /// The recipe of a result that launch `made` of a group makes; `None` if it is not cheap. `maker` tells which launch, if only one,
-/// makes a field that is not stored; `changes` whether the group changes a field.
+/// makes a field that is not stored; `changes` whether the group, or a later one of its window, changes a field.
 pub(crate) fn recipe<T: Clone>(
     launches: &[&Launch<T>],
     made: usize,

@@ -107,6 +107,22 @@ fn it_is_made_before_a_launch_or_the_program_changes_its_source() {
 }
 
 #[test]
+fn it_is_stored_where_its_window_changes_its_source_later() {
+    let runtime = runtime();
+    let (source, held, used) = (filled(&runtime, 5), field(&runtime), field(&runtime));
+    multiply(&runtime, &held, &source, 3);
+    multiply(&runtime, &used, &held, 2);
+    let view = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
+    let alone = smallvec![Operand { field: used.field().clone(), view, privilege: Privilege::ReadWrite }];
+    runtime.launch("alone".into(), Work::Whole, smallvec![LENGTH], alone, Step { constant: 0, adds: false });
+    let other = filled(&runtime, 1);
+    multiply(&runtime, &source, &other, 1);
+    wait(&runtime);
+    assert!(held.field().is_settled());
+    assert_eq!([first(&runtime, &held), first(&runtime, &source)], [15, 1]);
+}
+
+#[test]
 fn it_is_forgotten_when_nobody_holds_it() {
     let runtime = runtime();
     let [source, held, _used] = owing(&runtime);
