@@ -29,7 +29,7 @@ use crate::fuse;
 use crate::group::{Buffer, Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
-use crate::owed::{Ledger, Terms};
+use crate::owed::{self, Ledger, Terms};
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
@@ -219,9 +219,11 @@ impl<B: Backend> Executor<B> {
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
                 let mut group = group;
                 let owed = std::mem::take(&mut group.owed);
+                let repaid = self.ledger.repaid(group.members.iter().map(|member| &member.launch));
                 let begun = self.timeline.begin(&group, &self.traffic);
                 self.run_group(group)?;
                 self.timeline.end(begun, &self.traffic);
+                repaid.into_iter().for_each(owed::strike);
                 self.ledger.enter(owed);
                 if self.is_alone() {
                     self.complete(done);

@@ -65,11 +65,17 @@ pub(crate) struct Owed<T> {
 }
 
 /// The results that are owed now.
-pub(crate) struct Ledger<T>(Mutex<Vec<Owed<T>>>);
+pub(crate) struct Ledger<T>(Mutex<Books<T>>);
+
+struct Books<T> {
+    open: Vec<Owed<T>>,
+    /// What launches that have not run yet make: a program that looks at a field still sees that it is not settled.
+    due: Vec<Owed<T>>,
+}
 
 impl<T: Clone> Ledger<T> {
     pub(crate) fn new() -> Ledger<T> {
-        Ledger(Mutex::new(Vec::new()))
+        Ledger(Mutex::new(Books { open: Vec::new(), due: Vec::new() }))
     }
 
     /// Enters results of a group that has run.
@@ -78,12 +84,12 @@ impl<T: Clone> Ledger<T> {
             entry.field.owe(true);
             entry.sources.iter().for_each(|source| source.count_debtor(true));
         }
-        self.0.lock().extend(owed);
+        self.0.lock().open.extend(owed);
     }
 
     /// Forgets what nobody can ask for any more, when all launches up to `completed` have run.
     pub(crate) fn forget(&self, completed: Sequence) {
-        let mut entries = self.0.lock();
+        let entries = &mut self.0.lock().open;
         // What is forgotten may free what it was made from, which may be owed too.
         loop {
             let gone = |entry: &Owed<T>| {
@@ -96,8 +102,8 @@ impl<T: Clone> Ledger<T> {
 
     /// The launches of a window, with those before them that make what they read, or need what they change.
     pub(crate) fn settle(&self, window: Vec<Launch<T>>) -> Vec<Launch<T>> {
-        let mut entries = self.0.lock();
-        if entries.is_empty() {
+        let books = &mut *self.0.lock();
+        if books.open.is_empty() {
             return window;
         }
         let mut settled = Vec::with_capacity(window.len() + RECIPE_LIMIT);
@@ -108,19 +114,33 @@ impl<T: Clone> Ledger<T> {
                 let replaced = operand.view.covered_bytes(&launch.domain) == operand.field.bytes()
                     && !launch.operands.iter().any(reads);
                 if replaced && operand.field.is_owed() && !operand.field.has_debtors() {
-                    take(&mut entries, &operand.field);
+                    take(&mut books.open, &operand.field).into_iter().for_each(strike);
                 } else {
-                    repay(&mut entries, &operand.field, &mut settled);
+                    repay(books, &operand.field, &mut settled);
                 }
                 if operand.privilege.writes() {
-                    while let Some(field) = debtor(&entries, &operand.field) {
-                        repay(&mut entries, &field, &mut settled);
+                    while let Some(field) = debtor(&books.open, &operand.field) {
+                        repay(books, &field, &mut settled);
                     }
                 }
             }
             settled.push(launch);
         }
         settled
+    }
+
+    /// The debts that the launches of a group repay, to be struck once it has run.
+    pub(crate) fn repaid<'a>(&self, launches: impl Iterator<Item = &'a Launch<T>>) -> Vec<Owed<T>>
+    where
+        T: 'a,
+    {
+        let due = &mut self.0.lock().due;
+        if due.is_empty() {
+            return Vec::new();
+        }
+        let last = launches.filter(|launch| launch.to_come == 1);
+        let made = last.flat_map(|launch| &launch.operands).filter(|operand| operand.privilege.writes());
+        made.filter_map(|operand| take(due, &operand.field)).collect()
     }
 }
 
@@ -130,27 +150,28 @@ fn debtor<T>(entries: &[Owed<T>], source: &Arc<Field>) -> Option<Arc<Field>> {
     found.map(|entry| entry.field.clone())
 }
 
-fn take<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>) -> Option<Vec<Launch<T>>> {
+fn take<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>) -> Option<Owed<T>> {
     let position = entries.iter().position(|entry| Arc::ptr_eq(&entry.field, field))?;
-    Some(strike(entries.swap_remove(position)))
+    Some(entries.swap_remove(position))
 }
 
-/// Ends a debt; how to make the result.
-fn strike<T>(entry: Owed<T>) -> Vec<Launch<T>> {
+/// Ends a debt.
+pub(crate) fn strike<T>(entry: Owed<T>) {
     entry.field.owe(false);
     entry.sources.iter().for_each(|source| source.count_debtor(false));
-    entry.recipe
 }
 
 /// Appends the launches that make a field, if it is owed.
-fn repay<T>(entries: &mut Vec<Owed<T>>, field: &Arc<Field>, settled: &mut Vec<Launch<T>>) {
+fn repay<T>(books: &mut Books<T>, field: &Arc<Field>, settled: &mut Vec<Launch<T>>) {
     if !field.is_owed() {
         return;
     }
-    let Some(recipe) = take(entries, field) else { return };
+    let Some(mut entry) = take(&mut books.open, field) else { return };
+    let recipe = std::mem::take(&mut entry.recipe);
+    books.due.push(entry);
     for launch in &recipe {
         for operand in launch.operands.iter().filter(|operand| operand.privilege == Privilege::Read) {
-            repay(entries, &operand.field, settled);
+            repay(books, &operand.field, settled);
         }
     }
     settled.extend(recipe);

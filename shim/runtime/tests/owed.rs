@@ -14,12 +14,16 @@ use smallvec::smallvec;
 const LENGTH: usize = 10;
 
 fn runtime() -> Runtime<Interpreter> {
+    runtime_with(100)
+}
+
+fn runtime_with(window: usize) -> Runtime<Interpreter> {
     let mapper = Mapper {
         cpus: 1,
         processors: 1,
         min_tile: 1,
         min_share: 1,
-        window: 100,
+        window,
         run_ahead: 2,
         fusion: true,
         memory_limit: 1 << 30,
@@ -120,6 +124,24 @@ fn it_is_stored_where_its_window_changes_its_source_later() {
     wait(&runtime);
     assert!(held.field().is_settled());
     assert_eq!([first(&runtime, &held), first(&runtime, &source)], [15, 1]);
+}
+
+#[test]
+fn its_source_is_not_settled_before_it_is_made() {
+    for _ in 0..500 {
+        let runtime = runtime_with(2);
+        let [source, held, _used] = owing(&runtime);
+        let more = [field(&runtime), field(&runtime)];
+        more.iter().for_each(|more| multiply(&runtime, more, &held, 7));
+        // Now the background thread may be making `held`.
+        let nothing = Step { constant: 0, adds: false };
+        while runtime.settle(source.field(), true, nothing) {
+            wait(&runtime);
+        }
+        // SAFETY: the source is settled and has memory.
+        unsafe { *(source.field().materialize() as *mut u64) = 1 };
+        assert_eq!([first(&runtime, &held), first(&runtime, &more[1])], [15, 105]);
+    }
 }
 
 #[test]
