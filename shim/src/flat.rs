@@ -174,12 +174,11 @@ fn assign(iterator: &FlatIterator, key: &Bound<'_, PyAny>, value: &Bound<'_, PyA
     if whole && shape.is_writeable() {
         if let Some(value) = flattened(value, shape.size())? {
             let elements = match deferred(&value) {
-                Some(array) => array.get().count(py),
-                None if numpy_api::is_array(&value) => numpy_api::geometry(&value).size(),
-                None => 0,
+                Some(array) => Some(array.get().count(py)),
+                None => numpy_api::is_array(&value).then(|| numpy_api::geometry(&value).size()),
             };
             let lengths = PyTuple::new(py, shape.shape.iter())?;
-            let value = if elements == shape.size() { value.call_method1("reshape", (lengths,))? } else { value };
+            let value = if elements == Some(shape.size()) { value.call_method1("reshape", (lengths,))? } else { value };
             index::set(array, PyEllipsis::get(py).as_any(), &value)?;
             return Ok(true);
         }

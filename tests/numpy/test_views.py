@@ -108,6 +108,8 @@ a.T[1:3] *= 2
 a.reshape(-1)[: COLUMNS + 2] = -1
 a.ravel()[-1] = 7
 np.fill_diagonal(a[1:, 1:], 9)
+np.fill_diagonal(a[-3:, 0:5:-1], 3)
+a[:0].flat[:] = 3
 a[..., None][2, 3, 0] = 11
 v = np.flip(a, axis=1); v[0, 0] = 13
 v = a[2:-1, 1:-2][::2, ::2]; v -= v[::-1, ::-1]

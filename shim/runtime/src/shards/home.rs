@@ -134,10 +134,12 @@ impl RowCut {
     /// Most rows of a shard other than the first and the last one.
     pub(crate) fn most_rows(&self) -> usize {
         let longest = |tiles: Partition| tiles.length.div_ceil(tiles.colours.max(1));
-        match self.rule {
+        let most = match self.rule {
             Rule::Units { tiles, unit, .. } => longest(tiles) * unit,
             Rule::Elements { home, stride, .. } => (longest(home.tiles) * home.row_bytes).div_ceil(stride as usize),
-        }
+        };
+        // Units of a home that lies across the rows are longer than all of them.
+        most.min(self.rows)
     }
 
     /// The rows that a shard runs.
@@ -219,6 +221,15 @@ mod tests {
             }
             assert_eq!(cut.home(step * 8, &extent, 0), Some(home));
         }
+    }
+
+    #[test]
+    fn no_shard_has_more_rows_than_there_are() {
+        // Rows of 8 bytes, along what is one row of the home.
+        let home = Home { tiles: Partition { length: 10, colours: 4 }, row_bytes: 80, start: 0 };
+        let walk = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
+        let cut = RowCut::following(&home, &walk, &walk.row_extent(&[10]), 0, 10).expect("rows are parts of one");
+        assert!(cut.most_rows() <= 10);
     }
 
     #[test]
