@@ -117,6 +117,7 @@ host.arange(5.0)[m.any(0)[:5]]
 """)
 WRITES = rows(r"""
 a[[0, 2]] = 5
+a[k % ROWS] = np.asfortranarray(np.arange(k.size * COLUMNS).reshape(k.size, COLUMNS) * 1.0)
 a[[0, 0, 1]] = [[1] * COLUMNS, [2] * COLUMNS, [3] * COLUMNS]
 a[[0, 0, 1], [1, 1, 2]] += 1
 a[m] = 0

@@ -76,6 +76,11 @@ ROWS = {
                            lambda steps: [(0, 0)]),
     "an array to a file and back": ("np.save('kept', grid)\ncounted(lambda: np.save('kept', grid))\nkept = counted(lambda: np.load('kept.npy'))",
                                     lambda steps: [(0, 0), (0, 0)]),
+    # Values whose rows all live at the first shard: a few messages, however many rows the units of their home would have.
+    "rows from columns": ("target, places = np.zeros((513, 64), 'i4'), np.arange(40000) % 513\n"
+                          "values = np.asfortranarray(np.ones((40000, 64), 'i4'))\n_core.flush()\n"
+                          "counted(lambda: target.__setitem__(places, values))",
+                          lambda steps: [(2 ** (steps + 1) - 1, None)]),
     "a product of stacks": ("stack = grid.reshape(16, SIDE // 16, SIDE)\n_core.flush()\ncounted(lambda: stack @ stack.transpose(0, 2, 1))",
                             lambda steps: [(0, 0)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
