@@ -18,7 +18,7 @@ use crate::report::How;
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Target};
-use crate::values::{Kind, Value, broadcast};
+use crate::values::{Value, broadcast};
 
 /// What a key selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,22 +249,7 @@ pub(crate) fn fill<'py>(
     if mood == Mood::Host {
         return Ok(false);
     }
-    let Some((kind, value)) = Value::of(shim, value)? else { return Ok(false) };
-    let (value, from) = match (kind, value) {
-        (Kind::Int | Kind::Float | Kind::Complex, Value::Weak(number)) => {
-            let element = ufuncs::weak_element(shim, &number, native)?;
-            (Value::Constant { element, native, axes: 0 }, native)
-        }
-        (Kind::Strong(address), value) => match shim.dtypes.at(address) {
-            Some(from) => (value, from),
-            None => return Ok(false),
-        },
-        (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(false),
-    };
-    // Dropping an imaginary part warns, with a class of NumPy's own.
-    if from.kind == b'c' && native.kind != b'c' {
-        return Ok(false);
-    }
+    let Some((value, from)) = Value::assigned(shim, value, native)? else { return Ok(false) };
     let mut lengths = value.shape();
     while lengths.len() > shape.shape.len() && lengths.first() == Some(&1) {
         lengths.remove(0);

@@ -17,6 +17,7 @@ use crate::memory;
 use crate::numpy_api;
 use crate::state::Shim;
 use crate::storage::Storage;
+use crate::ufuncs;
 
 /// Host operands of at most this many bytes are copied; larger ones make the operation finish at its line.
 const SNAPSHOT_BYTES: usize = 1 << 20;
@@ -87,6 +88,28 @@ impl<'py> Value<'py> {
             return Value::of_host(shim, object);
         }
         Ok(None)
+    }
+
+    /// Takes in what is assigned to elements of a type, with its own type; `None` when it is for the host, as where dropping an
+    /// imaginary part warns, with a class of NumPy's own.
+    pub(crate) fn assigned(
+        shim: &Shim,
+        object: &Bound<'py, PyAny>,
+        native: Native,
+    ) -> PyResult<Option<(Value<'py>, Native)>> {
+        let Some((kind, value)) = Value::of(shim, object)? else { return Ok(None) };
+        let (value, from) = match (kind, value) {
+            (Kind::Int | Kind::Float | Kind::Complex, Value::Weak(number)) => {
+                let element = ufuncs::weak_element(shim, &number, native)?;
+                (Value::Constant { element, native, axes: 0 }, native)
+            }
+            (Kind::Strong(address), value) => match shim.dtypes.at(address) {
+                Some(from) => (value, from),
+                None => return Ok(None),
+            },
+            (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(None),
+        };
+        Ok((from.kind != b'c' || native.kind == b'c').then_some((value, from)))
     }
 
     /// A deferred array's view.

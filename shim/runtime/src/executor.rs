@@ -296,10 +296,7 @@ impl<B: Backend> Executor<B> {
             Work::Exchange { along, unit } => return self.run_exchange(&group, along, unit),
             Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Whole => {}
         }
-        let share = match self.is_alone() {
-            true => None,
-            false => Some(share::begin(&group, &self.mapper, &*self.transport, &self.traffic)?),
-        };
+        let share = self.begin(&group)?;
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group
             .buffers
@@ -325,6 +322,14 @@ impl<B: Backend> Executor<B> {
             share::end(&group, &share, &*self.transport, &self.traffic)?;
         }
         Ok(())
+    }
+
+    /// This shard's part of a group, what it reads being here; None where there is one shard.
+    fn begin(&self, group: &Group<B::Task>) -> Result<Option<Share>, TransportError> {
+        match self.is_alone() {
+            true => Ok(None),
+            false => share::begin(group, &self.mapper, &*self.transport, &self.traffic).map(Some),
+        }
     }
 
     fn run_tiles(

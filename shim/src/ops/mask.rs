@@ -28,7 +28,7 @@ use crate::ops::create;
 use crate::state::{Shim, started};
 use crate::storage::{Purpose, Storage};
 use crate::ufuncs::{self, Target};
-use crate::values::{Kind, Value, ordered_strides};
+use crate::values::{Value, ordered_strides};
 
 /// A deferred mask and the array that it picks from.
 struct Pair<'py> {
@@ -221,21 +221,7 @@ pub(crate) fn set<'py>(
     if own.overlaps_itself(&pair.own.shape) {
         return Ok(false);
     }
-    let Some((kind, taken)) = Value::of(shim, value)? else { return Ok(false) };
-    let (taken, from) = match (kind, taken) {
-        (Kind::Int | Kind::Float | Kind::Complex, Value::Weak(number)) => {
-            let element = ufuncs::weak_element(shim, &number, pair.native)?;
-            (Value::Constant { element, native: pair.native, axes: 0 }, pair.native)
-        }
-        (Kind::Strong(address), taken) => match shim.dtypes.at(address) {
-            Some(from) => (taken, from),
-            None => return Ok(false),
-        },
-        (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(false),
-    };
-    if from.kind == b'c' && pair.native.kind != b'c' {
-        return Ok(false);
-    }
+    let Some((taken, from)) = Value::assigned(shim, value, pair.native)? else { return Ok(false) };
     let lengths = taken.shape();
     let axes = pair.inner().len();
     if lengths.len() <= axes

@@ -190,6 +190,23 @@ pub(crate) fn shared_out<'py>(
         item_bytes: native.item_bytes,
     });
     let domain: Axes<usize> = if by_sum { smallvec![depth, height, width] } else { smallvec![height, depth, width] };
+    issue(py, shim, domain, operands, task, mood)?;
+    if lengths.is_empty() {
+        let alias = result.array.get().alias(py, shim, Purpose::Read)?;
+        return alias.get_item(PyTuple::empty(py)).map(Some);
+    }
+    Ok(Some(result.array.into_any()))
+}
+
+/// Issues a product.
+pub(crate) fn issue(
+    py: Python<'_>,
+    shim: &Shim,
+    domain: Axes<usize>,
+    operands: SmallVec<[Operand; 4]>,
+    task: Task,
+    mood: Mood,
+) -> PyResult<()> {
     crate::shards::check_thread()?;
     let issued = shim.runtime.launch("matmul".into(), Work::Rows, domain, operands, task);
     let mut at_once = false;
@@ -201,11 +218,7 @@ pub(crate) fn shared_out<'py>(
     if shim.settings.report {
         shim.report.lock().note(py, "matmul", How::Native, 0, 0.0);
     }
-    if lengths.is_empty() {
-        let alias = result.array.get().alias(py, shim, Purpose::Read)?;
-        return alias.get_item(PyTuple::empty(py)).map(Some);
-    }
-    Ok(Some(result.array.into_any()))
+    Ok(())
 }
 
 /// NumPy's loop for matrices of a dtype.

@@ -29,7 +29,7 @@ use crate::ops::create;
 use crate::state::{Shim, shim, started};
 use crate::storage::Storage;
 use crate::ufuncs::{self, Target};
-use crate::values::{Kind, Value, broadcast, ordered_strides};
+use crate::values::{Value, broadcast, ordered_strides};
 
 /// Bytes that a shard asks for or sends at a time, of all others together.
 const CHUNK_BYTES: usize = 1 << 26;
@@ -317,21 +317,7 @@ pub(crate) fn put<'py>(
     if mood == Mood::Host || !own.is_writeable() || is_own {
         return Ok(false);
     }
-    let Some((kind, value)) = Value::of(shim, value)? else { return Ok(false) };
-    let (value, from) = match (kind, value) {
-        (Kind::Int | Kind::Float | Kind::Complex, Value::Weak(number)) => {
-            let element = ufuncs::weak_element(shim, &number, native)?;
-            (Value::Constant { element, native, axes: 0 }, native)
-        }
-        (Kind::Strong(address), value) => match shim.dtypes.at(address) {
-            Some(from) => (value, from),
-            None => return Ok(false),
-        },
-        (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(false),
-    };
-    if from.kind == b'c' && native.kind != b'c' {
-        return Ok(false);
-    }
+    let Some((value, from)) = Value::assigned(shim, value, native)? else { return Ok(false) };
     let Some(indices) = Indices::of(py, shim, indices, target.length, axis)? else { return Ok(false) };
     let mut shape: Axes<usize> = indices.lengths().clone();
     shape.extend(own.shape.iter().skip(1).copied());

@@ -5,7 +5,7 @@
 //! broadcast otherwise, are left to the host.
 
 use legate_runtime::view::{Axes, View};
-use legate_runtime::{Operand, Privilege, Work};
+use legate_runtime::{Operand, Privilege};
 use pyo3::prelude::*;
 use smallvec::{SmallVec, smallvec};
 
@@ -13,7 +13,6 @@ use crate::array::Shape;
 use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::ops::product;
-use crate::report::How;
 use crate::state::Shim;
 use crate::storage::Storage;
 use crate::task::{Product, Task};
@@ -124,17 +123,6 @@ pub(crate) fn product<'py>(
         stack: Some([left.apart, right.apart, out_apart]),
         item_bytes: native.item_bytes,
     });
-    crate::shards::check_thread()?;
-    let domain = smallvec![count, height, depth, width];
-    let issued = shim.runtime.launch("matmul".into(), Work::Rows, domain, operands, task);
-    let mut at_once = false;
-    if let Mood::Warn(flags) | Mood::AtOnce(flags) = mood {
-        at_once = matches!(mood, Mood::AtOnce(_));
-        shim.origins.note(py, issued.sequence, flags, "matmul", issued.sequence.saturating_sub(10_000));
-    }
-    shim.settle(py, issued, at_once)?;
-    if shim.settings.report {
-        shim.report.lock().note(py, "matmul", How::Native, 0, 0.0);
-    }
+    product::issue(py, shim, smallvec![count, height, depth, width], operands, task, mood)?;
     Ok(Some(result.array.into_any()))
 }

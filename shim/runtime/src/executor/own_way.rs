@@ -31,10 +31,7 @@ impl<B: Backend> Executor<B> {
     pub(super) fn run_rows(&self, group: &Group<B::Task>) -> Result<(), TransportError> {
         let (transport, traffic) = (&*self.transport, &self.traffic);
         let launch = &group.members[0].launch;
-        let share = match self.is_alone() {
-            true => None,
-            false => Some(share::begin(group, &self.mapper, transport, traffic)?),
-        };
+        let share = self.begin(group)?;
         let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
         self.backend.rows(launch, &starts, &own);
@@ -62,10 +59,7 @@ impl<B: Backend> Executor<B> {
     pub(super) fn run_exchange(&self, group: &Group<B::Task>, along: usize, unit: usize) -> Result<(), TransportError> {
         let (transport, traffic) = (&*self.transport, &self.traffic);
         let launch = &group.members[0].launch;
-        let share = match self.is_alone() {
-            true => None,
-            false => Some(share::begin(group, &self.mapper, transport, traffic)?),
-        };
+        let share = self.begin(group)?;
         let (share, least) = (share.as_ref(), self.mapper.min_tile);
         let others = &launch.operands[along..];
         let exchange = Exchange::new(others, group.rows, unit, share, transport, traffic, &self.workers);

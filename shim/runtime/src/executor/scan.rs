@@ -23,10 +23,7 @@ impl<B: Backend> Executor<B> {
     pub(super) fn run_scan(&self, group: &Group<B::Task>, along_rows: bool) -> Result<(), TransportError> {
         let (transport, traffic) = (&*self.transport, &self.traffic);
         let launch = &group.members[0].launch;
-        let share = match self.is_alone() {
-            true => None,
-            false => Some(share::begin(group, &self.mapper, transport, traffic)?),
-        };
+        let share = self.begin(group)?;
         let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
         let shared = share.as_ref().is_some_and(|share| !share.is_whole());

@@ -43,28 +43,8 @@ pub(crate) fn hand_on<T>(
     transport: &dyn Transport,
     traffic: &Traffic,
 ) -> Result<(), TransportError> {
-    let (shard, shards) = (transport.shard(), transport.shards());
-    if if receives { shard == 0 } else { shard + 1 == shards } {
-        return Ok(());
-    }
-    let mut moves = Moves::default();
-    for (walk, _, place) in outputs(group) {
-        if !matches!(place, Place::Buffer(_)) {
-            continue;
-        }
-        let (mut view, mut domain) = walk.part(&(0..1));
-        if let Some(inner) = inner {
-            view.offset += inner.start as isize * view.strides[1];
-            domain[1] = inner.len();
-        }
-        let field = walk.field();
-        let mut runs = Vec::new();
-        add_runs(&view, &domain, &(0..field.bytes()), 0, &mut runs);
-        let address = field.materialize();
-        if receives { moves.receive(shard - 1, address, &runs) } else { moves.send(shard + 1, address, &runs) }
-    }
-    // SAFETY: only the holder of the running role touches the sums' fields, and no tile of this range runs now.
-    unsafe { moves.hand_on(transport, traffic) }
+    let stored = outputs(group).filter(|(_, _, place)| matches!(place, Place::Buffer(_)));
+    hand(stored.map(|(walk, ..)| walk), 0, inner, receives, transport, traffic)
 }
 
 /// Receives from the shard before, or sends to the one behind, a row of what a launch of running totals writes, in a range of the
@@ -77,24 +57,39 @@ pub(crate) fn hand_row<T>(
     transport: &dyn Transport,
     traffic: &Traffic,
 ) -> Result<(), TransportError> {
+    let member = &group.members[0];
+    let written = member.launch.operands.iter().filter(|operand| operand.privilege.writes());
+    hand(written.map(|operand| Walk::new(member, operand)), row, inner, receives, transport, traffic)
+}
+
+/// Receives from the shard before, or sends to the one behind, a row of each walk, in a range of the first inner axis (in all, if
+/// None).
+fn hand<'a>(
+    walks: impl Iterator<Item = Walk<'a>>,
+    row: usize,
+    inner: Option<&Range<usize>>,
+    receives: bool,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<(), TransportError> {
     let (shard, shards) = (transport.shard(), transport.shards());
     if if receives { shard == 0 } else { shard + 1 == shards } {
         return Ok(());
     }
     let mut moves = Moves::default();
-    for operand in group.members[0].launch.operands.iter().filter(|operand| operand.privilege.writes()) {
-        let walk = Walk::new(&group.members[0], operand);
+    for walk in walks {
         let (mut view, mut domain) = walk.part(&(row..row + 1));
         if let Some(inner) = inner {
             view.offset += inner.start as isize * view.strides[1];
             domain[1] = inner.len();
         }
+        let field = walk.field();
         let mut runs = Vec::new();
-        add_runs(&view, &domain, &(0..operand.field.bytes()), 0, &mut runs);
-        let address = operand.field.materialize();
+        add_runs(&view, &domain, &(0..field.bytes()), 0, &mut runs);
+        let address = field.materialize();
         if receives { moves.receive(shard - 1, address, &runs) } else { moves.send(shard + 1, address, &runs) }
     }
-    // SAFETY: only the holder of the running role touches the field, and no tile of this range runs now.
+    // SAFETY: only the holder of the running role touches these fields, and no tile of this range runs now.
     unsafe { moves.hand_on(transport, traffic) }
 }
 
