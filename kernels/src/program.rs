@@ -49,7 +49,7 @@ unsafe impl Sync for Loop {}
 
 /// Up to 32 bytes of one element, aligned for any numeric type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(align(32))]
+#[repr(align(16))]
 pub struct Element(pub [u8; 32]);
 
 /// Where an access lives.

@@ -128,10 +128,9 @@ impl Origins {
     /// Whether somebody would notice if a warning came late: recorded, shown by another function, or an error.
     fn is_watched(&self, py: Python<'_>) -> PyResult<bool> {
         let module = self.warnings.bind(py);
-        let find = |name: &str| module.get_item(name)?.ok_or_else(|| PyRuntimeError::new_err("no warnings"));
-        let show = find("showwarning")?;
-        let show_message = find("_showwarnmsg_impl")?;
-        let filters = find("filters")?;
+        let show = needed(module.get_item(intern!(py, "showwarning"))?)?;
+        let show_message = needed(module.get_item(intern!(py, "_showwarnmsg_impl"))?)?;
+        let filters = needed(module.get_item(intern!(py, "filters"))?)?;
         let length = filters.len()?;
         let first = if length == 0 { None } else { Some(filters.get_item(0)?) };
         let address = |object: &Option<Bound<'_, PyAny>>| object.as_ref().map(|object| object.as_ptr());
@@ -184,6 +183,11 @@ impl Origins {
         let position = waiting.iter().position(|origin| origin.sequence == sequence)?;
         waiting.remove(position)
     }
+}
+
+/// A name that every `warnings` has.
+fn needed(found: Option<Bound<'_, PyAny>>) -> PyResult<Bound<'_, PyAny>> {
+    found.ok_or_else(|| PyRuntimeError::new_err("no warnings"))
 }
 
 /// Whether a function is Python's own way to show a warning.

@@ -20,7 +20,6 @@ pub(crate) enum Origin {
 }
 
 /// A conversion to another type.
-#[derive(Clone)]
 pub(crate) struct Cast {
     /// The converting loop.
     pub(crate) kernel: Loop,
@@ -36,7 +35,7 @@ pub(crate) struct Source {
     /// Element size as stored, in bytes.
     pub(crate) item_bytes: usize,
     /// Conversion before use.
-    pub(crate) cast: Option<Cast>,
+    pub(crate) cast: Option<Arc<Cast>>,
 }
 
 /// An operand that is written, and the conversion before it is.
@@ -45,7 +44,7 @@ pub(crate) struct Sink {
     /// The operand.
     pub(crate) operand: usize,
     /// Conversion from the loop's type.
-    pub(crate) cast: Option<Cast>,
+    pub(crate) cast: Option<Arc<Cast>>,
 }
 
 /// A task of a [`legate_runtime::Work::Whole`] launch: gets the address of each operand's field.

@@ -171,12 +171,14 @@ pub(crate) fn borrow(
 }
 
 /// A conversion between two native dtypes; `Err` when there is none of ours.
-pub(crate) fn cast_between(from: Native, to: Native, item_bytes: usize) -> Result<Option<Cast>, ()> {
+pub(crate) fn cast_between(from: Native, to: Native, item_bytes: usize) -> Result<Option<Arc<Cast>>, ()> {
     if from.letter == to.letter || (from.number.is_some() && from.number == to.number) {
         return Ok(None);
     }
     match (from.number, to.number) {
-        (Some(from), Some(to)) => loops::cast(from, to).map(|kernel| Some(Cast { kernel, item_bytes })).ok_or(()),
+        (Some(from), Some(to)) => {
+            loops::cast(from, to).map(|kernel| Some(Arc::new(Cast { kernel, item_bytes }))).ok_or(())
+        }
         (Some(_) | None, Some(_) | None) => Err(()),
     }
 }
@@ -453,19 +455,22 @@ pub(crate) fn copy<'py>(
 ) -> PyResult<bool> {
     let resolution = match cast_between(native, target.native, target.native.item_bytes) {
         Err(()) => return Ok(false),
-        Ok(None) => Resolution {
-            inputs: smallvec![target.native],
-            outputs: smallvec![target.native],
-            kernel: loops::copy(target.native.item_bytes),
-            borrowed: loops::copy(target.native.item_bytes),
-            warns: false,
-            name: "copy",
-        },
+        Ok(None) => {
+            let kernel = loops::copy(target.native.item_bytes);
+            Resolution {
+                inputs: smallvec![target.native],
+                outputs: smallvec![target.native],
+                borrowed: kernel.clone(),
+                kernel,
+                warns: false,
+                name: "copy",
+            }
+        }
         Ok(Some(cast)) => Resolution {
             inputs: smallvec![native],
             outputs: smallvec![target.native],
             borrowed: cast.kernel.clone(),
-            kernel: cast.kernel,
+            kernel: cast.kernel.clone(),
             warns: true,
             name: "cast",
         },
