@@ -18,7 +18,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
 # What stages of their own run.
-ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "prompt", "slurm", "test_programs.py", "test_cases.py")]
+ELSEWHERE = [f"--ignore=tests/{name}" for name in ("house", "launcher", "replicate", "shards", "prompt", "slurm", "test_programs.py", "test_cases.py",
+                                            "test_counts.py")]
 PROGRAMS = ["tests/test_programs.py", "tests/test_cases.py"]
 ARRAYS_4 = [f"tests/numpy/test_{noun}.py" for noun in ("views", "indexing", "reductions")]
 RANDOM = [sys.executable, "-m", "tests.random_programs"]
@@ -63,7 +64,7 @@ STAGES = [
     Stage("arrays, as users run", [*PYTEST, "tests/numpy", "--stage", "plain"], "quick", 600),
     Stage("arrays, not fused", [*PYTEST, "tests/numpy", "--stage", "unfused"], "quick", 600),
     Stage("arrays, narrow window", [*PYTEST, "tests/numpy", "--stage", "narrow"], "all", 600),
-    Stage("programs and cases", [*PYTEST, *PROGRAMS], "quick", 900),
+    Stage("programs and cases", [*PYTEST, *PROGRAMS, "tests/test_counts.py"], "quick", 900),
     Stage("jobs of several ranks", [*PYTEST, "tests/shards"], "quick", 600),
     Stage("jobs of Slurm", [*PYTEST, "tests/slurm"], "quick", 300),
     Stage("prompts and notebooks", [*PYTEST, "tests/prompt"], "quick", 900),

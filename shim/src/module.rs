@@ -15,7 +15,7 @@ use crate::storage::{Export, Storage};
 
 /// Sets what the runtime starts with; what is not said comes from the environment. Raises RuntimeError when it runs already.
 #[pyfunction]
-#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, report=None, show_plan=None, profile=None))]
+#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, run_ahead=None, report=None, show_plan=None, profile=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one function")]
 fn configure(
     py: Python<'_>,
@@ -25,6 +25,7 @@ fn configure(
     fusion: Option<bool>,
     processors: Option<usize>,
     window: Option<usize>,
+    run_ahead: Option<usize>,
     report: Option<bool>,
     show_plan: Option<bool>,
     profile: Option<bool>,
@@ -39,6 +40,7 @@ fn configure(
             sysmem: sysmem.unwrap_or(known.sysmem),
             min_chunk: min_chunk.unwrap_or(known.min_chunk).max(1),
             window: window.unwrap_or(known.window).max(1),
+            run_ahead: run_ahead.unwrap_or(known.run_ahead),
             fusion: fusion.unwrap_or(known.fusion),
             report: report.unwrap_or(known.report),
             show_plan: show_plan.unwrap_or(known.show_plan),
@@ -209,7 +211,7 @@ fn times(py: Python<'_>) -> PyResult<(u64, Vec<Span>)> {
     Ok((began, rows.collect()))
 }
 
-/// Exact counts: groups, launches and tiles run, fields never stored, blocks mapped afresh.
+/// Exact counts: groups, launches and tiles run, fields never stored, bytes of memory touched, blocks mapped afresh.
 #[pyfunction]
 fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     use std::sync::atomic::Ordering::Relaxed;
@@ -221,6 +223,8 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("launches", counters.launches.load(Relaxed))?;
     result.set_item("tiles", counters.tiles.load(Relaxed))?;
     result.set_item("unstored", counters.unstored.load(Relaxed))?;
+    result.set_item("read_bytes", counters.read_bytes.load(Relaxed))?;
+    result.set_item("written_bytes", counters.written_bytes.load(Relaxed))?;
     let traffic = shim.runtime.traffic();
     result.set_item("messages", traffic.messages.load(Relaxed))?;
     result.set_item("message_bytes", traffic.bytes.load(Relaxed))?;

@@ -11,6 +11,9 @@ const TILES_IN_SHARE: usize = 8;
 /// Launches in a window, by default.
 const DEFAULT_WINDOW: usize = 128;
 
+/// Windows that may wait, by default.
+const DEFAULT_RUN_AHEAD: usize = 4;
+
 /// The settings in force.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -24,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) min_chunk: usize,
     /// Launches in a window.
     pub(crate) window: usize,
+    /// Closed windows that may wait.
+    pub(crate) run_ahead: usize,
     /// Whether launches are joined.
     pub(crate) fusion: bool,
     /// Whether calls are counted by user line.
@@ -50,6 +55,7 @@ impl Settings {
             sysmem: number("LEGATE_SYSMEM").unwrap_or_else(system_memory),
             min_chunk: number("LEGATE_MIN_CPU_CHUNK").unwrap_or(DEFAULT_MIN_CHUNK).max(1),
             window: number("LEGATE_WINDOW_SIZE").unwrap_or(DEFAULT_WINDOW).max(1),
+            run_ahead: number("LEGATE_RUN_AHEAD").unwrap_or(DEFAULT_RUN_AHEAD),
             fusion: switch("LEGATE_FUSION", true),
             report: switch("LEGATE_REPORT", false),
             show_plan: switch("LEGATE_SHOW_PLAN", false),
@@ -71,6 +77,7 @@ impl Settings {
             ("sysmem", mapper.memory_limit),
             ("min_chunk", mapper.min_tile),
             ("window", mapper.window),
+            ("run_ahead", mapper.run_ahead),
             ("fusion", usize::from(mapper.fusion)),
             ("report", usize::from(self.report)),
             ("show_plan", usize::from(mapper.show_plan)),

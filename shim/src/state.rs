@@ -126,7 +126,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             min_tile: settings.min_chunk,
             min_share: settings.min_share(),
             window: settings.window,
-            run_ahead: 4,
+            run_ahead: settings.run_ahead,
             fusion: settings.fusion,
             memory_limit: settings.sysmem,
             show_plan: settings.show_plan,

@@ -89,7 +89,6 @@ pub(crate) struct Scan {
 
 /// What is computed.
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "nearly all tasks are maps")]
 pub(crate) enum Task {
     /// `outputs = kernel(inputs)`; where the mask (a source of booleans) is false, outputs keep what they hold.
     Map {

@@ -148,7 +148,7 @@ def test_defaults_in_the_help_are_the_runtimes(tmp_path):
     code = "import numpy, legate._core as core; print(core.settings())"
     settings = ast.literal_eval(legate("-c", code, tmp_path=tmp_path).stdout)
     shown = " ".join(legate("--help", tmp_path=tmp_path).stdout.split())
-    for flag, name in (("--min-cpu-chunk", "min_chunk"), ("--window-size", "window")):
+    for flag, name in (("--min-cpu-chunk", "min_chunk"), ("--window-size", "window"), ("--run-ahead", "run_ahead")):
         text = shown[shown.index(f"{flag} <"):]
         assert text[: text.index("]")].split("default: ")[1].split()[0] == str(settings[name])
     assert settings["cpus"] == settings["processors"]

@@ -37,6 +37,15 @@ pub(super) const GROUP: Group = Group {
             to_python: true,
         },
         Flag {
+            name: "run-ahead",
+            value_name: "N",
+            kind: Kind::Number,
+            default: "4",
+            help: "Windows that may wait to be run while the program goes on; with 0 what is kept in memory never depends on timing",
+            variable: Some("LEGATE_RUN_AHEAD"),
+            to_python: true,
+        },
+        Flag {
             name: "no-fusion",
             value_name: "",
             kind: Kind::Switch { on: "0", off: "1" },

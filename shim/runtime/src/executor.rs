@@ -50,6 +50,10 @@ pub struct Counters {
     pub tiles: AtomicU64,
     /// Fields that were never stored.
     pub unstored: AtomicU64,
+    /// Bytes of memory that groups read: within a group each byte once.
+    pub read_bytes: AtomicU64,
+    /// Bytes of memory that groups write.
+    pub written_bytes: AtomicU64,
 }
 
 pub(crate) struct Executor<B: Backend> {
@@ -284,6 +288,9 @@ impl<B: Backend> Executor<B> {
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         self.counters.launches.fetch_add(group.members.len() as u64, Ordering::Relaxed);
         self.counters.unstored.fetch_add(group.temporaries.len() as u64, Ordering::Relaxed);
+        let (read, written) = group.touched();
+        self.counters.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
+        self.counters.written_bytes.fetch_add(written as u64, Ordering::Relaxed);
         if self.workers.is_alone() && self.transport.shards() > 1 {
             share::check_whole(&group)?;
         }

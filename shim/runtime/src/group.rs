@@ -4,11 +4,12 @@
 //! printed plan, and the one rewriting that changes no result: merging axes, so that few long rows can be cut finely.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::carried::Carried;
 use crate::field::Field;
-use crate::launch::{Launch, Work};
+use crate::launch::{Launch, Privilege, Work};
 use crate::owed::Owed;
 
 /// Where an operand of a member lives while the group runs.
@@ -76,6 +77,32 @@ pub struct Group<T> {
 }
 
 impl<T> Group<T> {
+    /// Bytes that the members read and write in memory, all passes over a chunk taken as one: each buffer's covered part once.
+    pub(crate) fn touched(&self) -> (usize, usize) {
+        let mut sums = (0, 0);
+        for index in 0..self.buffers.len() {
+            sums.0 += self.covered(index, |privilege| privilege != Privilege::Write);
+            sums.1 += self.covered(index, Privilege::writes);
+        }
+        sums
+    }
+
+    /// Bytes of a buffer that operands of some privileges cover: no more than all views together, or than they span.
+    fn covered(&self, buffer: usize, counts: impl Fn(Privilege) -> bool) -> usize {
+        let mut span: Option<Range<isize>> = None;
+        let mut sum = 0;
+        for member in &self.members {
+            for (place, operand) in member.places.iter().zip(&member.launch.operands) {
+                if *place == Place::Buffer(buffer) && counts(operand.privilege) {
+                    let extent = operand.view.extent(&member.launch.domain);
+                    sum += operand.view.covered_bytes(&member.launch.domain);
+                    span = Some(span.map_or(extent.clone(), |s| s.start.min(extent.start)..s.end.max(extent.end)));
+                }
+            }
+        }
+        span.map_or(0, |span| span.len().min(sum))
+    }
+
     /// Merges the row axis with the next one as long as every walk is unbroken across it, so that few long rows can be
     /// cut as finely as many short ones.
     pub(crate) fn merge_axes(&mut self) {
