@@ -1,4 +1,4 @@
-//! Merging of sorted stretches, so that several threads share a sort.
+//! Merging of sorted stretches, so that several threads share a sort, and ranks of values, so that several shards do.
 //!
 //! Promises the order of one sort over all, bit by bit, where [`is_told_apart`] says that no two different values are equal. Sorts
 //! nothing itself.
@@ -7,27 +7,45 @@
 pub trait Sortable: Copy + PartialOrd + Send + Sync {
     /// Whether another number of other bits may be equal to this one, or this is not comparable: zeros with a sign, NaN.
     fn is_ambiguous(self) -> bool;
+    /// A key with the order of the numbers, which halving an interval finds; not for ambiguous ones.
+    fn key(self) -> u64;
 }
 
 macro_rules! whole_numbers {
-    ($($number:ty)*) => { $(impl Sortable for $number {
+    ($($number:ty, $lowest:expr;)*) => { $(impl Sortable for $number {
         fn is_ambiguous(self) -> bool {
             false
+        }
+
+        fn key(self) -> u64 {
+            i128::from(self).wrapping_sub(i128::from($lowest)) as u64
         }
     })* };
 }
 
-whole_numbers! { i8 u8 i16 u16 i32 u32 i64 u64 }
+whole_numbers! {
+    i8, i8::MIN; u8, u8::MIN; i16, i16::MIN; u16, u16::MIN; i32, i32::MIN; u32, u32::MIN; i64, i64::MIN; u64, u64::MIN;
+}
 
 impl Sortable for f32 {
     fn is_ambiguous(self) -> bool {
         self.is_nan() || self.to_bits() == (-0.0f32).to_bits()
+    }
+
+    fn key(self) -> u64 {
+        f64::from(self).key()
     }
 }
 
 impl Sortable for f64 {
     fn is_ambiguous(self) -> bool {
         self.is_nan() || self.to_bits() == (-0.0f64).to_bits()
+    }
+
+    fn key(self) -> u64 {
+        let bits = self.to_bits();
+        // Negative numbers grow with smaller bits, and come before the others.
+        if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
     }
 }
 
@@ -107,6 +125,17 @@ mod tests {
                 assert_eq!(merged(&left, &right, pieces), all);
             }
         }
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_numbers() {
+        let reals = [f64::NEG_INFINITY, f64::MIN, -1.5, -f64::MIN_POSITIVE, 0.0, 5e-324, 1.5, f64::MAX, f64::INFINITY];
+        assert!(reals.windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        let reals = [f32::NEG_INFINITY, -1.5, 0.0, 1e-45, 2.5, f32::INFINITY];
+        assert!(reals.windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        assert!([i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        assert!([0, 1, u64::MAX].windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        assert!([i8::MIN, -1, 0, i8::MAX].windows(2).all(|pair| pair[0].key() < pair[1].key()));
     }
 
     #[test]

@@ -260,7 +260,14 @@ impl DeferredArray {
     pub(crate) fn resident_alias<'py>(&self, py: Python<'py>, shim: &Shim) -> PyResult<Option<Bound<'py, PyAny>>> {
         let storage = self.storage(py);
         let field = storage.get().field();
-        if !state::is_synced(field.last_touch()) || !field.is_settled() || field.current_address() == 0 {
+        if !state::is_synced(field.last_touch()) {
+            return Ok(None);
+        }
+        if shim.shards > 1 && !field.is_settled() {
+            // What is owed here, other shards may have stored: all are to go the same way.
+            py.detach(|| storage::settle(shim, field, Purpose::Any));
+        }
+        if !field.is_settled() || field.current_address() == 0 {
             return Ok(None);
         }
         if shim.shards > 1 && !shim.is_here(field, &numpy_api::bytes_of(&self.phantom(py), PHANTOM)?) {

@@ -57,6 +57,10 @@ type ScalarOf = unsafe extern "C" fn(*mut c_void, *mut ffi::PyObject, *mut ffi::
 type CopyObject = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 
+type FunctionsOf = unsafe extern "C" fn(*mut ffi::PyObject) -> *const *const c_void;
+/// A sort of a dtype: first byte, number of elements, an array that dtypes of numbers do not look at. Needs no GIL for numbers.
+pub(crate) type SortFunction = unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_int;
+
 struct Interface {
     array_type: *mut ffi::PyTypeObject,
     generic_type: *mut ffi::PyTypeObject,
@@ -64,6 +68,7 @@ struct Interface {
     set_base: SetBase,
     scalar_of: ScalarOf,
     copy_object: CopyObject,
+    functions_of: FunctionsOf,
 }
 
 // SAFETY: the pointers are to static objects and functions of NumPy, which stays loaded.
@@ -73,14 +78,14 @@ unsafe impl Sync for Interface {}
 
 static INTERFACE: OnceLock<Interface> = OnceLock::new();
 
-/// Index of `PyArray_NewFromDescr` in NumPy's table.
+// Indices in NumPy's table of `PyArray_NewFromDescr`, `_Scalar`, `_CopyObject`, `_SetBaseObject` and `PyDataType_GetArrFuncs`.
 const NEW_FROM_DESCR: usize = 94;
-/// Index of `PyArray_Scalar` in NumPy's table.
 const SCALAR: usize = 60;
-/// Index of `PyArray_CopyObject` in NumPy's table.
 const COPY_OBJECT: usize = 84;
-/// Index of `PyArray_SetBaseObject` in NumPy's table.
 const SET_BASE_OBJECT: usize = 282;
+const FUNCTIONS_OF: usize = 365;
+/// Place of the default sort in `PyArray_ArrFuncs`.
+const DEFAULT_SORT: usize = 33;
 
 /// Finds NumPy's interface; called once, before anything else here.
 pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -90,13 +95,14 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
     let table = capsule.pointer_checked(None)?.as_ptr().cast_const().cast::<*const c_void>();
     let array_type = numpy.getattr("ndarray")?.as_ptr().cast();
     let generic_type = numpy.getattr("generic")?.as_ptr().cast();
-    // SAFETY: NumPy's table has more than 300 entries, and these have had these numbers and signatures since 1.7.
+    // SAFETY: NumPy's table has more than 370 entries, and these have had these numbers and signatures since 2.0.
     let interface = unsafe {
         let new_from_descr = *table.add(NEW_FROM_DESCR);
         let set_base = *table.add(SET_BASE_OBJECT);
         let scalar_of = *table.add(SCALAR);
         let copy_object = *table.add(COPY_OBJECT);
-        if [new_from_descr, set_base, scalar_of, copy_object].iter().any(|function| function.is_null()) {
+        let functions_of = *table.add(FUNCTIONS_OF);
+        if [new_from_descr, set_base, scalar_of, copy_object, functions_of].iter().any(|function| function.is_null()) {
             return Err(PyImportError::new_err("this NumPy lacks the C interface that legate needs (2.3 or newer)"));
         }
         Interface {
@@ -106,6 +112,7 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
             set_base: std::mem::transmute::<*const c_void, SetBase>(set_base),
             scalar_of: std::mem::transmute::<*const c_void, ScalarOf>(scalar_of),
             copy_object: std::mem::transmute::<*const c_void, CopyObject>(copy_object),
+            functions_of: std::mem::transmute::<*const c_void, FunctionsOf>(functions_of),
         }
     };
     drop(INTERFACE.set(interface));
@@ -114,6 +121,16 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
 
 fn interface() -> &'static Interface {
     INTERFACE.get().expect("numpy_api::connect runs when the module is loaded")
+}
+
+/// What NumPy sorts a native dtype of numbers with, where nothing else is asked for.
+pub(crate) fn sort_of(descr: &Bound<'_, PyAny>) -> Option<SortFunction> {
+    // SAFETY: the functions of a live dtype are a table that lives as long, whose entries have had their places since 1.7; the
+    // dtypes of numbers are static.
+    unsafe {
+        let function = *(interface().functions_of)(descr.as_ptr()).add(DEFAULT_SORT);
+        (!function.is_null()).then(|| std::mem::transmute::<*const c_void, SortFunction>(function))
+    }
 }
 
 /// Whether an object is exactly a `numpy.ndarray` (no subclass).

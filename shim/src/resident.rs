@@ -9,8 +9,10 @@
 //! references: the GIL is held, and NumPy's code is called last.
 #![expect(unsafe_code, reason = "borrowed references, and loads and stores of elements")]
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use legate_runtime::Field;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
@@ -19,6 +21,7 @@ use crate::array::DeferredArray;
 use crate::future::future;
 use crate::numpy_api::{self, flag};
 use crate::slots::{self, Object};
+use crate::storage::{self, Purpose};
 use crate::{prompt, state};
 
 /// A function of CPython's number protocol (`PyNumber_Add`, ...).
@@ -49,7 +52,7 @@ fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
         let told = |array: &Py<PyAny>| numpy_api::geometry(array.bind(py)).has(flag::WRITEABLE);
         told(phantom) == told(alias)
     });
-    if !stays || !agrees || !state::is_synced(field.last_touch()) || !field.is_settled() {
+    if !stays || !agrees || !state::is_synced(field.last_touch()) {
         return std::ptr::null_mut();
     }
     if state::is_several() && !field.is_whole() {
@@ -58,7 +61,18 @@ fn ready(py: Python<'_>, array: &DeferredArray) -> Object {
             return std::ptr::null_mut();
         }
     }
-    alias.as_ptr()
+    if field.is_settled() || settled_apart(py, field) { alias.as_ptr() } else { std::ptr::null_mut() }
+}
+
+/// With several shards: makes what is owed, which others may have stored, so that all go the same way. No other thread gets the GIL
+/// meanwhile.
+#[cold]
+fn settled_apart(py: Python<'_>, field: &Arc<Field>) -> bool {
+    if !state::is_several() {
+        return false;
+    }
+    storage::settle(state::started(py), field, Purpose::Any);
+    true
 }
 
 /// What a key of plain indices, slices, new axes and an ellipsis asks of an array; `None` for any other key.

@@ -184,12 +184,17 @@ fn nothing() -> Task {
     Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()))
 }
 
+/// Once all that was issued on a field is done: has its values stored, or launches what does; whether there is something to wait for.
+pub(crate) fn settle(shim: &Shim, field: &Arc<Field>, purpose: Purpose) -> bool {
+    shim.runtime.settle(field, purpose == Purpose::Any, nothing())
+}
+
 /// Waits for all that was issued on a field, and until its values are stored; other threads may issue more meanwhile.
 pub(crate) fn await_field(py: Python<'_>, shim: &Shim, field: &Arc<Field>, purpose: Purpose) -> PyResult<()> {
     loop {
         let touched = field.last_touch();
         shim.wait(py, touched)?;
-        if field.last_touch() == touched && !shim.runtime.settle(field, purpose == Purpose::Any, nothing()) {
+        if field.last_touch() == touched && (field.is_settled() || !py.detach(|| settle(shim, field, purpose))) {
             return Ok(());
         }
     }

@@ -8,6 +8,13 @@ from tests.numpy.oracle import check, rows
 
 TEXTS = rows(r"""
 np.sort(a)
+np.sort(a.ravel())
+np.sort(np.concatenate([i.ravel()] * 3))
+np.sort(np.append(i, 9)[::-1])
+v = np.arange(99.)[::-1].copy()\nv[20:80].sort()\nresult = v
+v = np.tile(i.ravel(), 5)\nv[3:].sort(-1)\nresult = v, np.unique(v)
+v = n.ravel() - 0.5\nv[::3] = -0.0\nv.sort()\nresult = v
+np.sort(np.full(77, 3, 'u1')), np.sort(np.arange(-30, 47).astype('i1') * 3)
 np.sort(a, 0)
 np.sort(a, None)
 np.sort(u)

@@ -11,6 +11,7 @@
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
 #![expect(unsafe_code, reason = "copies bytes between instances")]
 
+mod apart;
 mod own_way;
 mod scan;
 
@@ -210,48 +211,54 @@ impl<B: Backend> Executor<B> {
         let Some(window) = self.queue.lock().pop_front() else { return false };
         let first = window.launches.first().map_or(0, |launch| launch.sequence);
         let last = window.launches.last().map_or(0, |launch| launch.sequence);
-        let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), TransportError> {
+        self.guard(|| {
             let is_cheap = |task: &B::Task| self.backend.is_cheap(task);
             let least_bytes = self.mapper.min_owed();
-            let terms = (self.transport.shards() == 1).then_some(Terms { least_bytes, is_cheap: &is_cheap });
+            // A fork's child of a shard stores what it makes.
+            let owes = self.transport.shards() == 1 || !self.is_alone();
+            let terms = owes.then_some(Terms { least_bytes, is_cheap: &is_cheap });
             self.ledger.forget(self.completed());
-            let launches = self.ledger.settle(window.launches);
-            for group in fuse::plan(launches, self.mapper.fusion, terms.as_ref()) {
+            let launches = match self.transport.shards() {
+                1 => self.ledger.settle(window.launches),
+                _ => {
+                    self.make_apart(self.ledger.due(&window.launches))?;
+                    window.launches
+                }
+            };
+            for mut group in fuse::plan(launches, self.mapper.fusion, terms.as_ref()) {
                 if self.mapper.show_plan {
                     self.plan.lock().push_str(&group.to_string());
                 }
                 let done = group.members.last().map_or(0, |member| member.launch.sequence);
-                let mut group = group;
-                let owed = std::mem::take(&mut group.owed);
                 let repaid = self.ledger.repaid(group.members.iter().map(|member| &member.launch));
                 let begun = self.timeline.begin(&group, &self.traffic);
-                self.run_group(group)?;
+                self.run_group(&mut group)?;
                 self.timeline.end(begun, &self.traffic);
                 repaid.into_iter().for_each(owed::strike);
-                self.ledger.enter(owed);
+                self.ledger.enter(group.owed);
                 if self.is_alone() {
                     self.complete(done);
                 }
             }
             self.ledger.forget(last);
             self.agree_on_events(first, last)
-        }));
-        let failure = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(panic) => Some(
-                panic
-                    .downcast_ref::<String>()
-                    .cloned()
-                    .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                    .unwrap_or_else(|| "unknown".to_owned()),
-            ),
-        };
-        if let Some(text) = failure {
-            self.failure.lock().get_or_insert(text);
-        }
+        });
         self.complete(last);
         true
+    }
+
+    /// Does something that may fail or, having a defect, panic: either is kept for every later wait.
+    fn guard(&self, work: impl FnOnce() -> Result<(), TransportError>) {
+        let failure = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                    .unwrap_or_else(|| "unknown".to_owned())
+            }
+        };
+        self.failure.lock().get_or_insert(failure);
     }
 
     fn is_alone(&self) -> bool {
@@ -284,7 +291,7 @@ impl<B: Backend> Executor<B> {
         Ok(())
     }
 
-    fn run_group(&self, group: Group<B::Task>) -> Result<(), TransportError> {
+    fn run_group(&self, group: &mut Group<B::Task>) -> Result<(), TransportError> {
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         self.counters.launches.fetch_add(group.members.len() as u64, Ordering::Relaxed);
         self.counters.unstored.fetch_add(group.temporaries.len() as u64, Ordering::Relaxed);
@@ -292,18 +299,21 @@ impl<B: Backend> Executor<B> {
         self.counters.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
         self.counters.written_bytes.fetch_add(written as u64, Ordering::Relaxed);
         if self.workers.is_alone() && self.transport.shards() > 1 {
-            share::check_whole(&group)?;
+            share::check_whole(group)?;
         }
         if group.members[0].launch.work == Work::Whole {
             return self.run_whole(&group.members[0].launch);
         }
         match group.members[0].launch.work {
-            Work::Rows => return self.run_rows(&group),
-            Work::Scan { along_rows } => return self.run_scan(&group, along_rows),
-            Work::Exchange { along, unit } => return self.run_exchange(&group, along, unit),
+            Work::Rows => return self.run_rows(group),
+            Work::Scan { along_rows } => return self.run_scan(group, along_rows),
+            Work::Exchange { along, unit } => return self.run_exchange(group, along, unit),
             Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Whole => {}
         }
-        let share = self.begin(&group)?;
+        let share = self.begin(group)?;
+        if let Some(share) = &share {
+            self.keep_apart(group, share);
+        }
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group
             .buffers
@@ -311,7 +321,7 @@ impl<B: Backend> Executor<B> {
             .enumerate()
             .map(|(index, buffer)| {
                 if buffer.second {
-                    let needed = share.as_ref().map(|share| share.carries(&group, index, &*self.transport));
+                    let needed = share.as_ref().map(|share| share.carries(group, index, &*self.transport));
                     let block = self.second_instance(buffer, needed.as_deref());
                     let address = block.address();
                     second.push((index, block));
@@ -321,12 +331,12 @@ impl<B: Backend> Executor<B> {
                 }
             })
             .collect();
-        self.run_tiles(&group, &addresses, share.as_ref())?;
+        self.run_tiles(group, &addresses, share.as_ref())?;
         for (index, block) in second {
             drop(group.buffers[index].field.swap(block));
         }
         if let Some(share) = share {
-            share::end(&group, &share, &*self.transport, &self.traffic)?;
+            share::end(group, &share, &*self.transport, &self.traffic)?;
         }
         Ok(())
     }

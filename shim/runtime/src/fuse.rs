@@ -368,7 +368,7 @@ impl<T: Clone> Draft<T> {
             };
             if let Some((recipe, sources)) = owed::recipe(&launches, made, terms, &maker, &changes) {
                 unstored.insert(number);
-                owed.push(Owed { field: field.clone(), recipe, sources });
+                owed.push(Owed { field: field.clone(), recipe, sources, apart: None });
             }
         }
         (unstored, owed)

@@ -103,6 +103,19 @@ impl<T> Group<T> {
         span.map_or(0, |span| span.len().min(sum))
     }
 
+    /// Has a field among the temporaries stored after all.
+    pub(crate) fn store(&mut self, field: &Arc<Field>) {
+        let place = Place::Buffer(self.buffers.len());
+        self.buffers.push(Buffer { field: field.clone(), second: false, carried: None });
+        for member in &mut self.members {
+            for (operand, own) in member.launch.operands.iter().zip(&mut member.places) {
+                if operand.field.number() == field.number() {
+                    *own = place;
+                }
+            }
+        }
+    }
+
     /// Merges the row axis with the next one as long as every walk is unbroken across it, so that few long rows can be
     /// cut as finely as many short ones.
     pub(crate) fn merge_axes(&mut self) {

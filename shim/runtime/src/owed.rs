@@ -3,8 +3,12 @@
 //! A group that makes and uses such a result need not store it: programs leave many a large intermediate in a variable that is
 //! never looked at again. What made it is kept instead - a few maps of fields that have not changed since - and joins the next
 //! launch that reads the result, or comes before the next one that changes what it was made from; the second time it is stored.
-//! Repeated launches have sequence 0: their events were told the first time. On one shard only: what is stored may depend on
-//! what the program still holds, what is sent must not. `fuse` asks here what may stay unstored; the executor settles debts.
+//! Repeated launches have sequence 0: their events were told the first time. `fuse` asks here what may stay unstored; the executor
+//! settles debts.
+//!
+//! What is stored may depend on what the program still holds, which shards see at different moments; what is sent must not. So with
+//! several shards a result is owed only where each of them can make its part again by itself (`executor::apart`), and it is made
+//! before the window that asks for it, apart from the window's groups.
 
 use std::sync::Arc;
 
@@ -12,7 +16,9 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::field::{Field, Sequence};
+use crate::group::Group;
 use crate::launch::{Launch, Operand, Privilege, Work};
+use crate::shards::share::Share;
 
 /// Longest recipe: past this a result is not cheap to make again.
 pub(crate) const RECIPE_LIMIT: usize = 8;
@@ -62,6 +68,8 @@ pub(crate) struct Owed<T> {
     pub(crate) recipe: Vec<Launch<T>>,
     /// The fields that they read and do not make.
     pub(crate) sources: Vec<Arc<Field>>,
+    /// With several shards: what this one runs in the place of the recipe.
+    pub(crate) apart: Option<Box<(Group<T>, Share)>>,
 }
 
 /// The results that are owed now.
@@ -109,11 +117,7 @@ impl<T: Clone> Ledger<T> {
         let mut settled = Vec::with_capacity(window.len() + RECIPE_LIMIT);
         for launch in window {
             for operand in &launch.operands {
-                let reads =
-                    |other: &Operand| Arc::ptr_eq(&other.field, &operand.field) && other.privilege != Privilege::Write;
-                let replaced = operand.view.covered_bytes(&launch.domain) == operand.field.bytes()
-                    && !launch.operands.iter().any(reads);
-                if replaced && operand.field.is_owed() && !operand.field.has_debtors() {
+                if is_replaced(&launch, operand) && operand.field.is_owed() && !operand.field.has_debtors() {
                     take(&mut books.open, &operand.field).into_iter().for_each(strike);
                 } else {
                     repay(books, &operand.field, &mut settled);
@@ -129,6 +133,30 @@ impl<T: Clone> Ledger<T> {
         settled
     }
 
+    /// The results to be made before a window that reads them, or changes what they were made from, those that others are made from
+    /// first.
+    pub(crate) fn due(&self, window: &[Launch<T>]) -> Vec<Owed<T>> {
+        let open = &mut self.0.lock().open;
+        let mut due = Vec::new();
+        for (launch, operand) in window.iter().flat_map(|launch| launch.operands.iter().map(move |own| (launch, own))) {
+            if open.is_empty() {
+                break;
+            }
+            if is_replaced(launch, operand) && !operand.field.has_debtors() {
+                take(open, &operand.field).into_iter().for_each(strike);
+            }
+            call_in(open, &operand.field, operand.privilege.writes(), &mut due);
+        }
+        due
+    }
+
+    /// As [`Ledger::due`], for a program that looks at a field, and may change it.
+    pub(crate) fn due_for(&self, field: &Arc<Field>, changes: bool) -> Vec<Owed<T>> {
+        let mut due = Vec::new();
+        call_in(&mut self.0.lock().open, field, changes, &mut due);
+        due
+    }
+
     /// The debts that the launches of a group repay, to be struck once it has run.
     pub(crate) fn repaid<'a>(&self, launches: impl Iterator<Item = &'a Launch<T>>) -> Vec<Owed<T>>
     where
@@ -142,6 +170,25 @@ impl<T: Clone> Ledger<T> {
         let made = last.flat_map(|launch| &launch.operands).filter(|operand| operand.privilege.writes());
         made.filter_map(|operand| take(due, &operand.field)).collect()
     }
+}
+
+/// Takes the entries that make a field and, where it changes, those made from it; what they are made from first.
+fn call_in<T>(open: &mut Vec<Owed<T>>, field: &Arc<Field>, changes: bool, due: &mut Vec<Owed<T>>) {
+    if let Some(entry) = take(open, field) {
+        for source in &entry.sources {
+            call_in(open, source, false, due);
+        }
+        due.push(entry);
+    }
+    while let Some(made) = debtor(open, field).filter(|_| changes) {
+        call_in(open, &made, false, due);
+    }
+}
+
+/// Whether a launch writes all of an operand's field without a look at what was there.
+fn is_replaced<T>(launch: &Launch<T>, operand: &Operand) -> bool {
+    let reads = |other: &Operand| Arc::ptr_eq(&other.field, &operand.field) && other.privilege != Privilege::Write;
+    operand.view.covered_bytes(&launch.domain) == operand.field.bytes() && !launch.operands.iter().any(reads)
 }
 
 /// A result that was made from a field.

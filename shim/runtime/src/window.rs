@@ -209,6 +209,10 @@ impl<B: Backend> Runtime<B> {
         if field.is_settled() || !(changes || field.is_owed()) {
             return false;
         }
+        if self.executor.shards() > 1 {
+            self.executor.settle_apart(field, changes);
+            return false;
+        }
         let view = View { offset: 0, strides: smallvec![1], item_bytes: 1 };
         let privilege = if changes { Privilege::ReadWrite } else { Privilege::Read };
         let operands = smallvec![Operand { field: field.clone(), view, privilege }];

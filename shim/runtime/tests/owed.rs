@@ -6,7 +6,7 @@ mod interpreter;
 use std::sync::Arc;
 
 use interpreter::{Interpreter, Step, settle, wait};
-use legate_runtime::transport::Alone;
+use legate_runtime::transport::{Alone, Stop, Threads, Transport};
 use legate_runtime::view::View;
 use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
 use smallvec::smallvec;
@@ -18,6 +18,10 @@ fn runtime() -> Runtime<Interpreter> {
 }
 
 fn runtime_with(window: usize) -> Runtime<Interpreter> {
+    runtime_on(window, Arc::new(Alone))
+}
+
+fn runtime_on(window: usize, transport: Arc<dyn Transport>) -> Runtime<Interpreter> {
     let mapper = Mapper {
         cpus: 1,
         processors: 1,
@@ -29,7 +33,7 @@ fn runtime_with(window: usize) -> Runtime<Interpreter> {
         memory_limit: 1 << 30,
         show_plan: true,
     };
-    Runtime::new(Interpreter, mapper, Arc::new(Alone))
+    Runtime::new(Interpreter, mapper, transport)
 }
 
 fn field(runtime: &Runtime<Interpreter>) -> Handle {
@@ -167,4 +171,83 @@ fn what_is_exported_is_stored() {
     assert!(held.field().is_settled());
     assert_eq!(first(&runtime, &held), 15);
     source.field().unpin();
+}
+
+/// Runs a program on each of `shards` shards.
+fn on_shards(shards: usize, program: impl Fn(&Runtime<Interpreter>) + Sync) {
+    let program = &program;
+    std::thread::scope(|scope| {
+        for shard in Threads::job(shards, &Arc::new(Stop::default())) {
+            scope.spawn(move || program(&runtime_on(100, Arc::new(shard))));
+        }
+    });
+}
+
+/// All values of a field, which every shard gets.
+fn gathered(runtime: &Runtime<Interpreter>, handle: &Handle) -> Vec<u64> {
+    let view = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
+    let operands = smallvec![Operand { field: handle.field().clone(), view, privilege: Privilege::Read }];
+    runtime.launch("gather".into(), Work::Whole, smallvec![LENGTH], operands, Step { constant: 0, adds: false });
+    wait(runtime);
+    let start = handle.field().address().expect("it was gathered") as *const u64;
+    // SAFETY: everything is done, and the field has LENGTH elements.
+    unsafe { std::slice::from_raw_parts(start, LENGTH) }.to_vec()
+}
+
+#[test]
+fn each_shard_makes_its_part_of_what_another_asks_for() {
+    on_shards(3, |runtime| {
+        let [source, held, used] = owing(runtime);
+        assert!(held.field().is_owed() && held.field().address().is_none());
+        assert_eq!(gathered(runtime, &held), [15; LENGTH]);
+        assert!(!held.field().is_owed() && source.field().is_settled());
+        assert_eq!(gathered(runtime, &used), [30; LENGTH]);
+    });
+}
+
+#[test]
+fn shards_make_what_is_owed_before_its_source_changes() {
+    on_shards(2, |runtime| {
+        let [source, held, _used] = owing(runtime);
+        let other = filled(runtime, 1);
+        multiply(runtime, &source, &other, 7);
+        wait(runtime);
+        assert!(!held.field().is_owed() && held.field().address().is_some());
+        assert_eq!(gathered(runtime, &held), [15; LENGTH]);
+        assert_eq!(gathered(runtime, &source), [7; LENGTH]);
+    });
+}
+
+#[test]
+fn looking_at_what_is_owed_sends_nothing_and_issues_nothing() {
+    on_shards(4, |runtime| {
+        let [_source, held, _used] = owing(runtime);
+        let newest = runtime.newest();
+        assert!(!runtime.settle(held.field(), true, Step { constant: 0, adds: false }));
+        assert_eq!(runtime.newest(), newest);
+        assert!(held.field().is_settled() && held.field().address().is_some());
+        assert_eq!(gathered(runtime, &held), [15; LENGTH]);
+    });
+}
+
+#[test]
+fn what_others_rows_are_needed_for_is_stored() {
+    on_shards(2, |runtime| {
+        let (source, held, used) = (field(runtime), field(runtime), field(runtime));
+        // The source lives in parts; its elements are taken in the other direction.
+        let (plain, seed) = (View { offset: 0, strides: smallvec![8], item_bytes: 8 }, filled(runtime, 2));
+        multiply(runtime, &source, &seed, 3);
+        wait(runtime);
+        let turned = View { offset: (LENGTH as isize - 1) * 8, strides: smallvec![-8], item_bytes: 8 };
+        let operands = smallvec![
+            Operand { field: held.field().clone(), view: plain, privilege: Privilege::Write },
+            Operand { field: source.field().clone(), view: turned, privilege: Privilege::Read },
+        ];
+        runtime.launch("turn".into(), Work::Map, smallvec![LENGTH], operands, Step { constant: 5, adds: false });
+        multiply(runtime, &used, &held, 2);
+        wait(runtime);
+        assert!(!held.field().is_owed() && held.field().address().is_some());
+        assert_eq!(gathered(runtime, &held), [30; LENGTH]);
+        assert_eq!(gathered(runtime, &used), [60; LENGTH]);
+    });
 }

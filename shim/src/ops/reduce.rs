@@ -250,7 +250,8 @@ pub(crate) fn reduce<'py>(
     if *rule == Rule::Product && is_float && layout.work != Work::Accumulate {
         // NumPy's loops fold a whole run in one call, in a wider type for halves: only the host makes the same calls.
         let wide = native.letter == b'e' || native.kind == b'c';
-        if layout.work == Work::Total && !wide && shim.shards > 1 && request.initial.is_none() && !request.keepdims {
+        let plain = request.initial.is_none() && !request.keepdims && folded.iter().all(|folded| *folded);
+        if layout.work == Work::Total && !wide && shim.shards > 1 && plain {
             return scan::last_total(py, shim, ufunc, array, &shape);
         }
         if layout.work == Work::Total || wide {

@@ -1,9 +1,11 @@
-//! Sorting on all threads: NumPy's own sort on stretches of the array, then merges of ours.
+//! Sorting on all threads, and on all shards (`spread`): NumPy's own sort on stretches of the array, then merges of ours.
 //!
 //! NumPy's sort gives up the GIL while it works, so each worker calls it on a stretch. Merging gives what one sort over all would only
 //! where no two different values are equal; arrays with NaN or negative zeros, and every other case than a flat, unbroken array of
 //! numbers, are left to the host. It finishes at its line, as the host does.
 #![expect(unsafe_code, reason = "stretches of a field's memory as slices")]
+
+mod spread;
 
 use legate_kernels::program::Number;
 use legate_kernels::sort::{self, Sortable};
@@ -20,8 +22,9 @@ use crate::report::How;
 use crate::state::Shim;
 
 /// Whether the arguments of the method ask for nothing special: the last axis of one, any kind of sort that NumPy may choose.
-fn is_plain(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<bool> {
-    let is_only_axis = |axis: &Bound<'_, PyAny>| axis.extract::<isize>().is_ok_and(|axis| axis == 0 || axis == -1);
+fn is_plain(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, axes: usize) -> PyResult<bool> {
+    let is_last = |axis: isize| axis == -1 || axis + 1 == axes as isize;
+    let is_only_axis = |axis: &Bound<'_, PyAny>| axis.extract::<isize>().is_ok_and(is_last);
     let mut plain = args.len() <= 1 && args.iter().all(|axis| is_only_axis(&axis));
     for (name, value) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
         plain &= if name.eq("axis")? { args.is_empty() && is_only_axis(&value) } else { value.is_none() };
@@ -40,8 +43,11 @@ pub(crate) fn in_place<'py>(
     let py = array.py();
     let shape = array.get().describe(py);
     let parts = (shape.size() / shim.settings.min_chunk).min(shim.runtime.workers().threads().next_power_of_two());
-    let fits = shape.shape.len() == 1 && shape.is_c_contiguous() && shape.is_writeable() && shape.flags & ALIGNED != 0;
-    if parts < 2 || !fits || shim.shards > 1 || !is_plain(args, kwargs)? {
+    let fits = shape.is_c_contiguous() && shape.is_writeable() && shape.flags & ALIGNED != 0;
+    if shim.shards > 1 {
+        return Ok(fits && is_plain(args, kwargs, shape.shape.len())? && spread::in_place(py, shim, array, &shape)?);
+    }
+    if parts < 2 || !fits || shape.shape.len() != 1 || !is_plain(args, kwargs, shape.shape.len())? {
         return Ok(false);
     }
     let Some(number) = shim.dtypes.at(shape.descr).and_then(|native| native.number) else { return Ok(false) };
@@ -137,17 +143,20 @@ fn parted<'py, T: Sortable>(shim: &Shim, array: &Bound<'py, DeferredArray>, part
     if let Some(error) = failure.into_inner() {
         return Err(error);
     }
-    py.detach(|| merge_all::<T>(workers, values, scratch, &bounds));
+    py.detach(|| merge_all::<T>(workers, values, scratch, &bounds, values));
     if shim.settings.report {
         shim.report.lock().note(py, "sort", How::Native, 0, 0.0);
     }
     Ok(true)
 }
 
-/// Merges sorted stretches of `values` that end at `bounds` into one, by way of `scratch`.
-fn merge_all<T: Sortable>(workers: &dyn Parallel, values: Memory, scratch: Memory, bounds: &[usize]) {
+/// Merges sorted stretches of `values` that end at `bounds` into one, by way of `scratch`; it ends up in `result`, which is one of
+/// the two.
+fn merge_all<T: Sortable>(workers: &dyn Parallel, values: Memory, scratch: Memory, bounds: &[usize], result: Memory) {
     let (mut from, mut to) = (values, scratch);
     let mut ends = bounds.to_vec();
+    // Pairs of pairs: empty stretches make up for those that lack.
+    ends.resize((bounds.len() - 1).next_power_of_two() + 1, values.length);
     let pieces = Partition::natural(values.length, workers.threads() * 4, 1);
     while ends.len() > 2 {
         let merged: Vec<usize> = ends.iter().copied().step_by(2).collect();
@@ -169,7 +178,7 @@ fn merge_all<T: Sortable>(workers: &dyn Parallel, values: Memory, scratch: Memor
         std::mem::swap(&mut from, &mut to);
         ends = merged;
     }
-    if from.address != values.address {
+    if from.address != result.address {
         workers.each(pieces.colours, &|piece| {
             let piece = pieces.tile(piece);
             // SAFETY: see `parted`.

@@ -78,6 +78,11 @@ impl<'a> Exchange<'a> {
         self.rows.clone()
     }
 
+    /// The rows that a shard runs.
+    pub fn rows_at(&self, shard: usize) -> Range<usize> {
+        self.cut.map_or(self.rows.clone(), |cut| cut.rows_of(shard))
+    }
+
     /// How the rows are shared out.
     pub fn division(&self) -> Division {
         Division(self.cut)
@@ -169,6 +174,18 @@ impl<'a> Exchange<'a> {
         collective::merge_all(self.transport, self.traffic, block, size, |lower, upper, _| merge(lower, upper))
     }
 
+    /// Sums of numbers, place by place, of all shards before this one.
+    pub fn before(&self, numbers: &[u64]) -> Result<Vec<u64>, TransportError> {
+        let size = size_of_val(numbers);
+        let sums = collective::before(self.transport, self.traffic, bytes_from(numbers), size, added)?;
+        Ok(sums.map_or_else(|| vec![0; numbers.len()], |sums| numbers_in(&sums)))
+    }
+
+    /// Sums of numbers, place by place, of all shards.
+    pub fn total(&self, numbers: &[u64]) -> Result<Vec<u64>, TransportError> {
+        self.merged(bytes_from(numbers), size_of_val(numbers), added).map(|sums| numbers_in(&sums))
+    }
+
     /// What each shard has for this one, where this one has `own[shard]` for each.
     pub fn dealt(&self, own: &[u64]) -> Result<Vec<u64>, TransportError> {
         let (shard, shards) = (self.shard(), self.shards());
@@ -205,7 +222,8 @@ impl<'a> Exchange<'a> {
         Ok(arrived)
     }
 
-    fn carry(&self, sends: &[Send<'_>], receives: &mut [Receive<'_>]) -> Result<(), TransportError> {
+    /// Sends bytes to other shards, and receives others.
+    pub fn carry(&self, sends: &[Send<'_>], receives: &mut [Receive<'_>]) -> Result<(), TransportError> {
         if sends.is_empty() && receives.is_empty() {
             return Ok(());
         }
@@ -287,6 +305,11 @@ impl<'a> Exchange<'a> {
     }
 }
 
+fn added(lower: &[u8], upper: &[u8]) -> Vec<u8> {
+    let sums: Vec<u64> = numbers_in(lower).iter().zip(numbers_in(upper)).map(|(one, other)| one + other).collect();
+    bytes_from(&sums)
+}
+
 fn bytes_from(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
@@ -327,7 +350,7 @@ mod tests {
                     };
                     task(&exchange);
                     let steps = shards.next_power_of_two().ilog2() as u64;
-                    assert!(traffic.hops.into_inner() <= 2 * (steps + 1));
+                    assert!(traffic.hops.into_inner() <= 4 * (steps + 1));
                 });
             }
         });
@@ -342,6 +365,10 @@ mod tests {
                 assert_eq!(numbers, (0..shards as u64).map(|shard| shard * shard).collect::<Vec<_>>());
                 let given: Vec<u64> = (0..shards as u64).map(|to| own * 100 + to).collect();
                 let taken = exchange.dealt(&given).expect("threads do not fail");
+                let before = exchange.before(&[1, own]).expect("threads do not fail");
+                assert_eq!(before, [own, (0..own).sum()]);
+                let total = exchange.total(&[1, own]).expect("threads do not fail");
+                assert_eq!(total, [shards as u64, (0..shards as u64).sum()]);
                 assert_eq!(taken, (0..shards as u64).map(|from| from * 100 + own).collect::<Vec<_>>());
             });
         }

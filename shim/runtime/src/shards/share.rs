@@ -55,6 +55,40 @@ impl Share {
         self.cut.map_or(self.rows.clone(), |cut| cut.rows_of(shards.start).start..cut.rows_of(shards.end - 1).end)
     }
 
+    /// This shard's part of a group of maps that makes a field again, which this share has live somewhere; `None` where a shard
+    /// could not make what lives there by itself. Once what the share's own group reads is here.
+    pub(crate) fn apart<T>(&self, group: &Group<T>, field: &Field, shard: usize) -> Option<Share> {
+        let mut walks = Vec::new();
+        for member in &group.members {
+            let operands = member.launch.operands.iter().zip(&member.places);
+            let stored = operands.filter(|(_, place)| matches!(place, Place::Buffer(_)));
+            walks.extend(stored.map(|(operand, _)| Walk::new(member, operand)));
+        }
+        let cut = match self.homes.get(&field.number()) {
+            Some(home) => {
+                let made = walks.iter().find(|walk| walk.operand.privilege.writes())?;
+                Some(RowCut::following(home, made.view(), &made.row, made.shift, group.rows)?)
+            }
+            None if self.is_whole() => None,
+            None => return None,
+        };
+        let is_here = |walk: &Walk<'_>| {
+            let layout = walk.field().layout();
+            let own = self.homes.get(&walk.field().number()).copied();
+            let everywhere = own.is_none() && layout.is_everywhere(&walk.bytes());
+            everywhere
+                || cut.is_some_and(|cut| {
+                    let lives = own.or(layout.home());
+                    lives.is_some() && cut.home(walk.pitch(), &walk.row, walk.shift) == lives
+                })
+        };
+        if group.split != Split::Rows || !walks.iter().all(is_here) {
+            return None;
+        }
+        let rows = cut.map_or(0..group.rows, |cut| cut.rows_of(shard));
+        Some(Share { rows, cut, homes: FxHashMap::default(), away: Vec::new() })
+    }
+
     /// The bytes that this shard's second instance of buffer `index` needs of the first: what lives here after the group, and
     /// what its rows read.
     pub(crate) fn carries<T>(&self, group: &Group<T>, index: usize, transport: &dyn Transport) -> Vec<Range<usize>> {
@@ -324,9 +358,11 @@ pub(crate) fn end<T>(
 ) -> Result<(), TransportError> {
     let mut moves = Moves::default();
     let mut written: Vec<Walk<'_>> = Vec::new();
+    let is_owed = |field: &Field| group.owed.iter().any(|owed| owed.field.number() == field.number());
     for member in &group.members {
         for (operand, place) in member.launch.operands.iter().zip(&member.places).take(member.launch.along()) {
-            if operand.privilege.writes() && matches!(place, Place::Buffer(_)) && !folds_rows(member, operand) {
+            let lives = matches!(place, Place::Buffer(_)) || is_owed(&operand.field);
+            if operand.privilege.writes() && lives && !folds_rows(member, operand) {
                 written.push(Walk::new(member, operand));
             }
         }
