@@ -58,6 +58,18 @@ struct Request<'a> {
     allocation: Option<&'a Allocation>,
     /// MPI families that may serve the ranks: those asked for that have a plugin.
     families: Vec<&'static Family>,
+    /// Whether the command is only shown, perhaps for another machine that has what this one lacks.
+    is_shown_only: bool,
+}
+
+impl Request<'_> {
+    /// A job launcher on PATH, or one line that it is not there.
+    fn runner(&self, name: &str) -> Result<PathBuf, String> {
+        let ranks = self.shape.ranks;
+        on_path(name).or_else(|| self.is_shown_only.then(|| name.into())).ok_or_else(|| {
+            format!("needs {name} for {ranks} rank{}: it is not on PATH", if ranks == 1 { "" } else { "s" })
+        })
+    }
 }
 
 /// A job launcher of its own: not `auto`, not `none`.
@@ -70,6 +82,11 @@ pub(crate) enum Launcher {
 }
 
 impl Launcher {
+    /// Whether somebody named one, which then starts even a single rank.
+    pub(crate) fn is_named(settings: &Settings) -> bool {
+        settings.given("launcher").is_some_and(|name| !["auto", "none"].iter().any(|word| name == *word))
+    }
+
     /// The launcher that the settings name, or that fits the allocation; none for `none`.
     pub(crate) fn choose(settings: &Settings, allocation: Option<&Allocation>) -> Option<Launcher> {
         match settings.given("launcher").and_then(OsStr::to_str).unwrap_or("auto") {
@@ -103,7 +120,7 @@ impl Job {
                 "asked for {ranks} ranks and no launcher, but is no rank: start it with mpirun -n {ranks} or srun -n {ranks}"
             ));
         };
-        let is_named = settings.given("launcher").is_some_and(|name| name != "auto");
+        let is_named = Launcher::is_named(settings);
         let extra = settings.given("launcher-extra");
         if allocation.is_none() && shape.nodes > 1 && !is_named && extra.is_none() {
             return Err(format!(
@@ -113,7 +130,7 @@ impl Job {
             ));
         }
         let families = families(settings, package, ranks)?;
-        let request = Request { shape, allocation, families };
+        let request = Request { shape, allocation, families, is_shown_only: settings.is_on("dry-run") };
         let mut job = match launcher {
             Launcher::Srun => match srun::job(&request) {
                 // Where srun has no plugin that fits, mpirun starts its own daemons on the nodes.
@@ -160,7 +177,9 @@ fn families(settings: &Settings, package: &Path, ranks: usize) -> Result<Vec<&'s
     let wanted = settings.given("mpi").and_then(OsStr::to_str).unwrap_or("auto");
     let families: Vec<_> = FAMILIES
         .iter()
-        .filter(|family| ["auto", family.key].contains(&wanted) && family.plugin(package).is_file())
+        .filter(|family| ["auto", family.key].contains(&wanted))
+        // One rank alone needs no MPI.
+        .filter(|family| ranks == 1 || family.plugin(package).is_file())
         .collect();
     if families.is_empty() {
         return Err(format!(
@@ -170,11 +189,6 @@ fn families(settings: &Settings, package: &Path, ranks: usize) -> Result<Vec<&'s
         ));
     }
     Ok(families)
-}
-
-/// A command on PATH, or one line that it is not there.
-fn needed(name: &str, ranks: usize) -> Result<PathBuf, String> {
-    on_path(name).ok_or_else(|| format!("needs {name} for {ranks} ranks: it is not on PATH"))
 }
 
 impl fmt::Display for Job {

@@ -115,7 +115,9 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
         let shell = asked.map_err(|why| format!("--completion: {why}"))?;
         return Ok(End::Text(completion::script(&shell.to_string_lossy())));
     }
-    let settings = Settings::gather(&line, |name| env::var_os(name), &machine)?;
+    // Other machines than this may have more: their ranks look for themselves.
+    let anywhere = Machine { cpus: usize::MAX, memory_bytes: None, ..machine.clone() };
+    let settings = Settings::gather(&line, |name| env::var_os(name), &anywhere)?;
     let levels = Levels::read(&settings.given("logging").unwrap_or_default().to_string_lossy())?;
     // Whoever started the job has said what is the same for all ranks.
     let is_first = env::var_os(JOB).is_none() && rank.is_none_or(|rank| rank.number == 0);
@@ -133,6 +135,8 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     }
     let place = rank.map_or(Place::ALONE, |rank| rank.place);
     let (allocation, shape) = allotted(rank, &settings)?;
+    let stays_here = rank.is_some() || !is_for_others(allocation.as_ref(), shape, &settings);
+    let settings = if stays_here { Settings::gather(&line, |name| env::var_os(name), &machine)? } else { settings };
     if line.has("info") {
         let shares = shares(if rank.is_some() { place.ranks } else { shape.per_node() }, &machine, &settings)?;
         return Ok(End::Text(info::text(&python, &way, &machine, &shares, &settings)));
@@ -142,7 +146,8 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let ranks = rank.map_or(shape.ranks, |rank| rank.ranks);
     let is_shown_only = settings.is_on("dry-run");
     let number = rank.map_or(0, |rank| rank.number);
-    let is_to_start_ranks = rank.is_none() && ranks > 1;
+    let is_alone = env::var_os(JOB).is_some() || job::is_started_alone(&|name| env::var_os(name));
+    let is_to_start_ranks = rank.is_none() && (ranks > 1 || Launcher::is_named(&settings) && !is_alone);
     let wrap = Wrap::asked(&settings, number, ranks)?;
     let variables = Variables { open: wrap.variables, ..Variables::default() };
     let mut start = Start { words: line.python.clone(), around: wrap.words, variables };
@@ -187,7 +192,7 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let boot = requirements::boot_folder()?;
     let package = boot.parent().unwrap_or(&boot);
     if is_to_start_ranks {
-        if shape.nodes == 1 && allocation.as_ref().is_none_or(|allocation| !allocation.is_elsewhere) {
+        if stays_here {
             shares(ranks, &machine, &settings)?;
         }
         let mut job = Job::plan(shape, allocation.as_ref(), &settings, package, &line)?;
@@ -304,6 +309,14 @@ impl fmt::Display for Alone {
             Alone::KeptOut(letter) => write!(out, "-{letter} keeps legate out"),
         }
     }
+}
+
+/// Whether ranks may run on other machines than this: on several nodes, on those of an allocation, or where the words for the job
+/// launcher send them.
+fn is_for_others(allocation: Option<&Allocation>, shape: Shape, settings: &Settings) -> bool {
+    shape.nodes > 1
+        || settings.given("launcher-extra").is_some()
+        || (shape.ranks > 1 && allocation.is_some_and(|allocation| allocation.is_elsewhere))
 }
 
 /// Why Python should have the line without legate, if it should.

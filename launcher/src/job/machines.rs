@@ -2,7 +2,7 @@
 //!
 //! Promises the form that these machines document: a resource set for each node, no binding of their own. Tested with stand-ins.
 
-use super::{Job, Request, needed};
+use super::{Job, Request};
 use crate::family::Family;
 
 /// What these launchers add to the number of the signal that ended a rank, to make their own exit code.
@@ -19,7 +19,7 @@ fn of_family(request: &Request<'_>, runner: &str, key: &str) -> Result<&'static 
 /// One resource set on each node, with all of its CPUs and GPUs.
 pub(super) fn jsrun(request: &Request<'_>) -> Result<Job, String> {
     let shape = request.shape;
-    let runner = needed("jsrun", shape.ranks)?;
+    let runner = request.runner("jsrun")?;
     let family = of_family(request, "jsrun", "openmpi")?;
     let (nodes, each) = (shape.nodes.to_string(), shape.per_node().to_string());
     let words = ["-n", &nodes, "-r", "1", "-a", &each, "-c", "ALL_CPUS", "-g", "ALL_GPUS", "-b", "none"];
@@ -38,7 +38,7 @@ pub(super) fn jsrun(request: &Request<'_>) -> Result<Job, String> {
 /// Ranks on each node without binding; they learn their number from aprun, and how many there are from variables of ours.
 pub(super) fn aprun(request: &Request<'_>) -> Result<Job, String> {
     let shape = request.shape;
-    let runner = needed("aprun", shape.ranks)?;
+    let runner = request.runner("aprun")?;
     of_family(request, "aprun", "mpich")?;
     let (ranks, each) = (shape.ranks.to_string(), shape.per_node().to_string());
     let words = ["-n", &ranks, "-N", &each, "-cc", "none"].map(Into::into).into();

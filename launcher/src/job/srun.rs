@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Job, Request, needed};
+use super::{Job, Request};
 use crate::family::Family;
 
 /// What srun adds to the number of the signal that ended a rank, to make its own exit code.
@@ -15,10 +15,12 @@ const SIGNALS_FROM: i32 = 128;
 /// The command for ranks of the first family that srun serves.
 pub(super) fn job(request: &Request<'_>) -> Result<Job, String> {
     let shape = request.shape;
-    let runner = needed("srun", shape.ranks)?;
+    let runner = request.runner("srun")?;
     let listed = answer(&runner, &["--mpi=list"]);
     let serves = |family: &&&Family| listed.split_whitespace().any(|word| word == family.srun);
-    let Some(family) = request.families.iter().find(serves) else {
+    let found = request.families.iter().find(serves);
+    // Only shown, and no srun here to ask: the one there has a plugin, it is hoped.
+    let Some(family) = found.or_else(|| request.families.first().filter(|_| !runner.is_absolute())) else {
         let wanted: Vec<_> =
             request.families.iter().map(|family| format!("{} for {}", family.srun, family.name)).collect();
         return Err(format!("this srun has no plugin for MPI that fits: it needs {}", wanted.join(", or ")));
