@@ -13,6 +13,7 @@ mod nest;
 mod plan;
 mod registers;
 mod scratch;
+mod selection;
 mod status;
 mod transfer;
 mod walk;

@@ -85,7 +85,8 @@ pub struct Access {
 /// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arg {
-    /// A block register (an index into [`Pass::registers`]), written by exactly one step before it is read.
+    /// A block register (an index into [`Pass::registers`]), written by exactly one step before it is read, and
+    /// after that by `Masked` steps only.
     Register(usize),
     /// Memory (an index into [`Pass::accesses`]).
     Access(usize),
@@ -168,6 +169,20 @@ pub enum Step {
         /// Operands written.
         outputs: SmallVec<[Arg; 2]>,
         /// Floating-point events are gathered in this entry of the flag table.
+        flags: usize,
+    },
+    /// As `Apply`, for the elements whose byte of `mask` is not 0. Elsewhere an output keeps what it holds (a register that was
+    /// not written before: anything), and the loop is not called, so that it raises no events.
+    Masked {
+        /// Operand of one byte an element.
+        mask: Arg,
+        /// The inner loop.
+        kernel: Loop,
+        /// Operands read.
+        inputs: SmallVec<[Arg; 3]>,
+        /// Operands written in part.
+        outputs: SmallVec<[Arg; 2]>,
+        /// Entry of the flag table.
         flags: usize,
     },
     /// `output = start + index * delta` where index counts the pass's elements (row-major over rows and inner axes, from its

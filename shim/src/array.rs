@@ -19,6 +19,7 @@ use crate::kept::Kept;
 use crate::numpy_api::{self, Geometry, flag};
 use crate::recycle;
 use crate::resident;
+use crate::selection::Selection;
 use crate::state::{self, Shim, started};
 use crate::storage::{self, Purpose, Root, Storage};
 
@@ -39,6 +40,8 @@ pub(crate) struct DeferredArray {
     /// A host array over the field's memory, which began at `origin` then.
     pub(crate) alias: Kept<PyAny>,
     pub(crate) origin: AtomicUsize,
+    /// What it is as long as nobody has looked at it, if it is elements selected by a mask: then it has nothing else.
+    pub(crate) selection: Kept<Selection>,
     /// An alias whose address was told to someone who holds only this object.
     lent: Kept<PyAny>,
 }
@@ -100,7 +103,7 @@ impl DeferredArray {
     }
 
     /// An array object with nothing in it.
-    fn new(py: Python<'_>) -> PyResult<Bound<'_, DeferredArray>> {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Bound<'_, DeferredArray>> {
         if let Some(array) = recycle::take(py) {
             return Ok(array);
         }
@@ -110,18 +113,20 @@ impl DeferredArray {
             base: Kept::new(),
             alias: Kept::new(),
             origin: AtomicUsize::new(0),
+            selection: Kept::new(),
             lent: Kept::new(),
         };
         Bound::new(py, array)
     }
 
-    fn hold(&self, py: Python<'_>, storage: Py<Storage>, base: Option<Py<PyAny>>) {
+    pub(crate) fn hold(&self, py: Python<'_>, storage: Py<Storage>, base: Option<Py<PyAny>>) {
         self.storage.replace(py, Some(storage.into_bound(py)));
         self.base.replace(py, base.map(|base| base.into_bound(py)));
     }
 
     /// Gives up all that is in the object, which has ended.
     pub(crate) fn empty(&self, py: Python<'_>) {
+        drop(self.selection.replace(py, None));
         drop((self.phantom.replace(py, None), self.alias.replace(py, None), self.lent.replace(py, None)));
         drop((self.base.replace(py, None), self.storage.replace(py, None)));
     }
@@ -143,6 +148,9 @@ impl DeferredArray {
             return phantom;
         }
         let (alias, origin) = self.told(py);
+        if origin == PHANTOM {
+            return alias;
+        }
         let storage = self.storage(py).into_bound(py);
         let phantom = storage::phantom_of(&alias, origin, &storage).expect("a view that NumPy made can be made again");
         self.phantom.replace(py, Some(phantom.clone()));
@@ -154,6 +162,10 @@ impl DeferredArray {
     fn told<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, usize) {
         match self.phantom.get(py) {
             Some(phantom) => (phantom, PHANTOM),
+            None if self.is_selection(py) => {
+                self.settle(py);
+                self.told(py)
+            }
             None => {
                 let alias = self.alias.get(py).expect("an array has a phantom or an alias");
                 (alias, self.origin.load(Ordering::Relaxed))
@@ -164,6 +176,9 @@ impl DeferredArray {
     /// The hold on the field.
     #[inline]
     pub(crate) fn storage(&self, py: Python<'_>) -> Py<Storage> {
+        if self.is_selection(py) {
+            self.settle(py);
+        }
         self.storage.get(py).expect("an array has a storage").unbind()
     }
 

@@ -15,6 +15,7 @@ use crate::numpy_api;
 use crate::operators;
 use crate::ops::mask;
 use crate::report::How;
+use crate::selection;
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Target};
@@ -104,6 +105,9 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
             None => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
         },
         Selects::Elements => {
+            if let Some(selected) = selection::get(py, shim, array, key)? {
+                return Ok(selected);
+            }
             if let Some(picked) = mask::get(py, shim, array, key)? {
                 return Ok(picked);
             }
@@ -165,7 +169,9 @@ pub(crate) fn set<'py>(
     if selected != Selects::Elements && assign(array, key, value, selected, shim)? {
         return Ok(());
     }
-    if selected == Selects::Elements && mask::set(py, shim, array, key, value)? {
+    if selected == Selects::Elements
+        && (selection::assign(py, shim, array, key, value)? || mask::set(py, shim, array, key, value)?)
+    {
         return Ok(());
     }
     if selected == Selects::Elements

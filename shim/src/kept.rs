@@ -27,6 +27,13 @@ impl<T> Kept<T> {
         unsafe { &*self.0.get() }.as_ref().map(|object| object.bind(py).clone())
     }
 
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn is_taken(&self, _py: Python<'_>) -> bool {
+        // SAFETY: the GIL is held.
+        unsafe { &*self.0.get() }.is_some()
+    }
+
     /// The object, borrowed.
     ///
     /// # Safety

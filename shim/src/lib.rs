@@ -37,6 +37,7 @@ mod report;
 mod resident;
 mod rounds;
 mod scan;
+mod selection;
 mod settings;
 mod shards;
 mod slots;

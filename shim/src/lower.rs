@@ -10,12 +10,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use legate_kernels::execute::{self, Executable, FlagTable, Partials, Scratch};
-use legate_kernels::loops;
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Privilege, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -329,7 +328,8 @@ impl Draft {
         }
     }
 
-    fn source(&mut self, member: &Member<Task>, source: &Source, flags: usize) -> Arg {
+    /// A source as the loop reads it, converted for elements of the mask only.
+    fn source(&mut self, member: &Member<Task>, source: &Source, mask: Option<Arg>, flags: usize) -> Arg {
         let arg = match &source.origin {
             Origin::Constant(element) => {
                 let constant = match self.constants.iter().position(|known| known == element) {
@@ -361,12 +361,8 @@ impl Draft {
             None => arg,
             Some(cast) => {
                 let register = self.register(cast.item_bytes);
-                self.pass().steps.push(Step::Apply {
-                    kernel: cast.kernel.clone(),
-                    inputs: smallvec![arg],
-                    outputs: smallvec![Arg::Register(register)],
-                    flags,
-                });
+                let output = smallvec![Arg::Register(register)];
+                self.apply(mask, cast.kernel.clone(), smallvec![arg], output, flags);
                 Arg::Register(register)
             }
         }
@@ -384,6 +380,16 @@ impl Draft {
         Arg::Access(self.access(Draft::walk(member, operand)))
     }
 
+    /// Where a sink's values go that are written in part: to what holds the others, if those count.
+    fn partial_sink(&mut self, member: &Member<Task>, operand: usize) -> Arg {
+        let keeps = member.launch.operands[operand].privilege == Privilege::ReadWrite;
+        let held = Draft::key(member, operand).filter(|key| keeps && !self.crosses[key.0]);
+        match held.and_then(|key| self.held.get(&key).copied()) {
+            Some(register) => Arg::Register(register),
+            None => self.sink(member, operand),
+        }
+    }
+
     /// Appends a member's steps; its floating-point events go to entry `flags` of the flag table.
     fn member(&mut self, member: &Member<Task>, flags: usize) {
         if member.pass != self.current {
@@ -392,8 +398,8 @@ impl Draft {
         }
         match &member.launch.task {
             Task::Map { kernel, inputs, outputs, mask } => {
-                let inputs = inputs.iter().map(|source| self.source(member, source, flags)).collect();
-                let mask = mask.as_ref().map(|source| self.source(member, source, flags));
+                let mask = mask.as_ref().map(|source| self.source(member, source, None, flags));
+                let inputs = inputs.iter().map(|source| self.source(member, source, mask, flags)).collect();
                 self.map(member, kernel, inputs, outputs, mask, flags);
             }
             Task::Index { number, start, delta, output } => {
@@ -402,7 +408,7 @@ impl Draft {
                 self.pass().steps.push(step);
             }
             Task::Reduce { reducer, seed, input, output, result_bytes } => {
-                let input = self.source(member, input, flags);
+                let input = self.source(member, input, None, flags);
                 let (reducer, seed) = (reducer.clone(), *seed);
                 let step = match member.launch.work {
                     Work::Fold { axes } => {
@@ -427,7 +433,7 @@ impl Draft {
                 self.pass().steps.push(step);
             }
             Task::Accumulate { kernel, seed, input, output } => {
-                let input = self.source(member, input, flags);
+                let input = self.source(member, input, None, flags);
                 let output = self.access(Draft::walk(member, *output));
                 let step = Step::Accumulate { kernel: kernel.clone(), seed: *seed, input, output, flags };
                 self.pass().steps.push(step);
@@ -446,46 +452,37 @@ impl Draft {
         flags: usize,
     ) {
         let mut written: SmallVec<[Arg; 2]> = SmallVec::new();
-        let mut after: Vec<Step> = Vec::new();
+        let mut casts: SmallVec<[(Loop, Arg, Arg); 1]> = SmallVec::new();
         for sink in outputs {
-            let item_bytes = member.launch.operands[sink.operand].view.item_bytes;
-            let mut value_bytes = item_bytes;
-            let mut finals: Vec<(Loop, usize)> = Vec::new();
-            if let Some(cast) = &sink.cast {
-                value_bytes = cast.item_bytes;
-                finals.push((cast.kernel.clone(), item_bytes));
+            let value = sink.cast.as_ref().map(|cast| Arg::Register(self.register(cast.item_bytes)));
+            let target = match mask {
+                Some(_) => self.partial_sink(member, sink.operand),
+                None => self.sink(member, sink.operand),
+            };
+            if let (Some(cast), Some(value)) = (&sink.cast, value) {
+                casts.push((cast.kernel.clone(), value, target));
             }
-            if mask.is_none() && finals.is_empty() {
-                let target = self.sink(member, sink.operand);
-                written.push(target);
-                continue;
-            }
-            let mut value = Arg::Register(self.register(value_bytes));
-            written.push(value);
-            let old = mask.map(|_| {
-                let held = Draft::key(member, sink.operand).and_then(|key| self.held.get(&key).copied());
-                held.map_or_else(|| Arg::Access(self.access(Draft::walk(member, sink.operand))), Arg::Register)
-            });
-            let count = finals.len();
-            for (index, (cast, bytes)) in finals.into_iter().enumerate() {
-                let last = index + 1 == count && mask.is_none();
-                let target = if last { self.sink(member, sink.operand) } else { Arg::Register(self.register(bytes)) };
-                after.push(Step::Apply { kernel: cast, inputs: smallvec![value], outputs: smallvec![target], flags });
-                value = target;
-            }
-            if let (Some(mask), Some(old)) = (mask, old) {
-                let target = self.sink(member, sink.operand);
-                after.push(Step::Apply {
-                    kernel: loops::select(item_bytes),
-                    inputs: smallvec![mask, value, old],
-                    outputs: smallvec![target],
-                    flags,
-                });
-            }
+            written.push(value.unwrap_or(target));
         }
-        let step = Step::Apply { kernel: kernel.clone(), inputs, outputs: written, flags };
-        self.pass().steps.push(step);
-        self.pass().steps.extend(after);
+        self.apply(mask, kernel.clone(), inputs, written, flags);
+        for (cast, value, target) in casts {
+            self.apply(mask, cast, smallvec![value], smallvec![target], flags);
+        }
+    }
+
+    /// Appends a step, for some elements only where there is a mask.
+    fn apply(
+        &mut self,
+        mask: Option<Arg>,
+        kernel: Loop,
+        inputs: SmallVec<[Arg; 3]>,
+        outputs: SmallVec<[Arg; 2]>,
+        flags: usize,
+    ) {
+        self.pass().steps.push(match mask {
+            Some(mask) => Step::Masked { mask, kernel, inputs, outputs, flags },
+            None => Step::Apply { kernel, inputs, outputs, flags },
+        });
     }
 }
 

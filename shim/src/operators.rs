@@ -17,13 +17,14 @@ use crate::future::{future, settled};
 use crate::host;
 use crate::ops::product;
 use crate::report::How;
+use crate::selection;
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Map, Target};
 use crate::values::{Kind, Value, broadcast};
 
 /// Order of NumPy's kinds for the "same kind" casting rule.
-fn rank(kind: u8) -> u8 {
+pub(crate) fn rank(kind: u8) -> u8 {
     match kind {
         b'b' => 0,
         b'u' => 1,
@@ -57,6 +58,18 @@ pub(crate) fn apply<'py>(
     let mood = shim.origins.mood(py)?;
     if mood == Mood::Host {
         return Ok(HOST);
+    }
+    let is_selection = |object: &Bound<'py, PyAny>| deferred(object).is_some_and(|array| array.get().is_selection(py));
+    let outputs = outs.unwrap_or_default();
+    if operands.iter().copied().chain(outputs).chain(mask).any(is_selection) {
+        if mask.is_none()
+            && let Some(selected) = selection::apply(py, shim, ufunc, operands, outs, mood)?
+        {
+            return Ok(Outcome::Done(selected));
+        }
+        for object in operands.iter().copied().chain(outputs).chain(mask) {
+            selection::settle_object(py, object)?;
+        }
     }
     let mut kinds: SmallVec<[Kind; 3]> = SmallVec::new();
     let mut inputs: SmallVec<[Value<'py>; 3]> = SmallVec::new();

@@ -17,6 +17,7 @@ use smallvec::smallvec;
 
 use crate::array::{DeferredArray, PHANTOM, PHANTOM_BYTES};
 use crate::numpy_api::{self, flag};
+use crate::selection;
 use crate::state::Shim;
 use crate::task::Task;
 
@@ -191,6 +192,9 @@ pub(crate) fn settle(shim: &Shim, field: &Arc<Field>, purpose: Purpose) -> bool 
 
 /// Waits for all that was issued on a field, and until its values are stored; other threads may issue more meanwhile.
 pub(crate) fn await_field(py: Python<'_>, shim: &Shim, field: &Arc<Field>, purpose: Purpose) -> PyResult<()> {
+    if purpose == Purpose::Any {
+        selection::keep(py, shim, field)?;
+    }
     loop {
         let touched = field.last_touch();
         shim.wait(py, touched)?;

@@ -23,6 +23,7 @@ use crate::dtypes::{Native, element};
 use crate::events::Mood;
 use crate::memory;
 use crate::numpy_api;
+use crate::selection;
 use crate::state::Shim;
 use crate::storage;
 use crate::task::{Cast, Origin, Sink, Source, Task};
@@ -309,7 +310,8 @@ impl<'py> Map<'_, 'py> {
             outputs.push(Sink { operand: index, cast });
         }
         let walk = Walk::of(&self.shape, &targets[0].shape.strides);
-        let privilege = if mask.is_some() { Privilege::ReadWrite } else { Privilege::Write };
+        // Of fresh results only elements of the mask are looked at.
+        let privilege = if mask.is_some() && !fresh { Privilege::ReadWrite } else { Privilege::Write };
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         for target in &targets {
             let storage = target.array.get().storage(py);
@@ -346,6 +348,7 @@ impl<'py> Map<'_, 'py> {
         lent: bool,
     ) -> PyResult<()> {
         crate::shards::check_thread()?;
+        selection::before_writing(py, shim, &operands)?;
         let issued = shim.runtime.launch(self.resolution.kernel.name.clone(), Work::Map, domain, operands, task);
         let mut at_once = lent;
         if self.resolution.warns {
@@ -441,6 +444,19 @@ fn needs_detour(operands: &[Operand], written: usize, domain: &[usize]) -> bool 
     })
 }
 
+/// The copy of elements as they are.
+pub(crate) fn copying(native: Native) -> Resolution {
+    let kernel = loops::copy(native.item_bytes);
+    Resolution {
+        inputs: smallvec![native],
+        outputs: smallvec![native],
+        borrowed: kernel.clone(),
+        kernel,
+        warns: false,
+        name: "copy",
+    }
+}
+
 /// Copies a value into a view, converting it; the view's shape is `shape`.
 #[expect(clippy::too_many_arguments, reason = "a copy is a map with one input and one output")]
 pub(crate) fn copy<'py>(
@@ -455,17 +471,7 @@ pub(crate) fn copy<'py>(
 ) -> PyResult<bool> {
     let resolution = match cast_between(native, target.native, target.native.item_bytes) {
         Err(()) => return Ok(false),
-        Ok(None) => {
-            let kernel = loops::copy(target.native.item_bytes);
-            Resolution {
-                inputs: smallvec![target.native],
-                outputs: smallvec![target.native],
-                borrowed: kernel.clone(),
-                kernel,
-                warns: false,
-                name: "copy",
-            }
-        }
+        Ok(None) => copying(target.native),
         Ok(Some(cast)) => Resolution {
             inputs: smallvec![native],
             outputs: smallvec![target.native],

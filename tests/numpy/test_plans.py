@@ -45,6 +45,14 @@ a = np.arange(6000.0)
 a[1:] += a[:-1]
 a *= 2
 """,
+    "masked_iterations": """
+c, z = np.arange(6000.0).reshape(60, 100) * 1e-3 + 1j, np.zeros((60, 100), complex)
+count = np.zeros(c.shape, dtype=np.int64)
+for _ in range(2):
+    alive = np.abs(z) <= 2.0
+    z[alive] = z[alive] * z[alive] + c[alive]
+    count[alive] += 1
+""",
     "cast_and_where": """
 a = np.arange(6000)
 b = np.where(a % 3 == 0, a.astype('f4'), 0)

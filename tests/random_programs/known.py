@@ -16,7 +16,6 @@ TABLE = [
     (r"Casting complex values to real discards", r"(reduce|where=)", "ComplexWarning of a reduction with dtype= or of a masked output"),
     (r"warnings missing \[\('[a-z ]+ in reduce', 0\)\], extra \[\('[a-z ]+ in reduce', \d+\)\]$", r"\.(sum|mean|prod)\(",
      "the line of a method's warning: the program's, by design, where NumPy names a line of its own"),
-    (r"warnings missing \[\], extra", r"where=", "floating-point events of elements that a mask leaves out"),
     (r"np\.\w+\(-?0\.0\), not np\.\w+\(-?0\.0\)$", r"(min|max)", "the sign of a zero that is the extreme of zeros of both signs"),
     (r"ndarray which is no \w+$", r"axis=None, keepdims=True", "a reduction of a 0-d array with keepdims gives an array, not a scalar"),
     (r"elements? differ", r"\*\*=", "the last bit of a power whose operand and result lie interleaved: NumPy's loop then takes its scalar path"),

@@ -15,20 +15,20 @@ from tests.random_programs.state import State
 MAKERS = [
     (10, creation.make), (4, creation.like), (12, views.index), (9, views.describe), (16, operations.elementwise), (5, operations.cast),
     (9, operations.reduce), (4, operations.arg_reduce), (4, operations.scan), (4, operations.order), (6, operations.join),
-    (6, operations.gather), (3, operations.product), (5, operations.look), (9, writes.assign), (8, writes.in_place), (8, writes.overlap),
+    (6, operations.gather), (3, operations.product), (5, operations.look), (9, writes.assign), (5, writes.selected), (8, writes.in_place), (8, writes.overlap),
     (6, writes.with_out), (3, writes.rearrange), (4, writes.repeat), (9, writes.step), (8, writes.halves), (7, operations.compound),
     (8, guests.library), (4, guests.host_write), (4, guests.draw),
 ]
 # The kinds that need no value at once: programs of these alone leave long windows to be joined.
 DEFERRED = [
     (8, creation.make), (2, creation.like), (10, views.index), (6, views.describe), (10, operations.elementwise), (4, operations.cast),
-    (7, operations.reduce), (2, operations.scan), (12, operations.compound), (8, writes.assign), (8, writes.in_place), (8, writes.overlap),
+    (7, operations.reduce), (2, operations.scan), (12, operations.compound), (8, writes.assign), (6, writes.selected), (8, writes.in_place), (8, writes.overlap),
     (5, writes.with_out), (4, writes.rearrange), (5, writes.repeat), (14, writes.step), (14, writes.halves), (5, guests.draw),
 ]
 # Solvers: a few arrays of one shape, written in parts, read, and dropped.
 SOLVER = [
     (4, creation.make), (3, operations.compound), (3, operations.elementwise), (2, operations.reduce), (8, writes.halves), (6, writes.overlap),
-    (5, writes.in_place), (10, writes.step), (3, writes.repeat), (2, writes.assign), (2, writes.drop), (3, views.index),
+    (5, writes.in_place), (10, writes.step), (3, writes.repeat), (2, writes.assign), (8, writes.selected), (2, writes.drop), (3, views.index),
 ]
 UNDEFINED_CAST = "invalid value encountered in cast"
 # What NumPy words by an address or by the internals of a call that the candidate is free to make differently.
@@ -78,7 +78,7 @@ def grow(seed: int, scale: Scale, length: int) -> list[str]:
 def accepted(state: State, text: str, values: dict) -> bool:
     """Runs the statement on the host; False if it must not be in the program (the host's values are then as before)."""
     before = {name: value for name, value in values.items() if name.startswith("v")}
-    written = text.split("=")[0].strip() not in before and text.startswith("v") and " = " in text and "[" not in text.split(" = ")[0]
+    written = text.split("=")[0].strip() not in before and text.startswith("v") and " = " in text and ";" not in text and "[" not in text.split(" = ")[0]
     kept = None if written else {name: value.copy() for name, value in before.items() if isinstance(value, np.ndarray)}
     error = run_one(text, values)
     new = [value for name, value in values.items() if name.startswith("v") and name not in before]

@@ -41,6 +41,29 @@ def assign(state: State) -> str | None:
     return state.random.choice(forms)
 
 
+def selected(state: State) -> str | None:
+    """w[mask] = something of elements by the same mask, which may change, as what they were taken from may, while they are held."""
+    if not (found := target(state)):
+        return None
+    name, array = found
+    mask, held = state.fresh(), state.fresh()
+    other = state.array(lambda one: is_number(one) and one.shape == array.shape) or name
+    made = f"{mask} = {mask_of(state, array, name)}"
+    here, there = f"{name}[{mask}]", f"{other}[{mask}]"
+    operator = state.random.choice(BINARY)
+    number = state.pick("2", "0.5", "3", "np.float32(1.5)", "np.int8(3)", "1j")
+    value = state.pick(here, there, f"{here} {state.pick('+', '-', '*', '/')} {number}", f"{here} * {here} + {there}", f"np.{operator}({here}, {there})",
+                       f"np.{state.random.choice(UNARY)}({there})", f"np.sqrt(abs({there})) - {here}", f"{number} * {there}", f"-{there}",
+                       f"{name}[::-1][{mask}] + {there}", f"{here}[::-1]", f"{here}.sum()", f"np.{operator}({there}, {number})")
+    change = state.pick(f"{other}[...] = 1", f"{mask}[::2] = True", f"{other} += 1", f"{held} += 1", f"{mask}[...] = ~{mask}", f"{here} = {held}",
+                        f"{name}[0] = 2", f"{held} = {held} * 2", f"{here} = {held} = {there} + {held}", f"np.cumsum({other}, axis=0, out={other})")
+    forms = [f"{made}; {here} = {value}", f"{made}; {here} {state.random.choice(IN_PLACE)} {state.pick(number, there)}",
+             f"{made}; {here} = {value}; {here} += 1; {here} = {here} * {there}", f"{made}; {here} = {held} = {value}; {change}",
+             f"{made}; {here} = {held} = {there}; {change}; {held} = {held} + 1", f"{made}; {here} += {other}[~{mask}]",
+             f"{made}; {here} = {held} = {value}; {change}; {change}"]
+    return state.random.choice(forms)
+
+
 def in_place(state: State) -> str | None:
     """w op= something, the whole or a part."""
     if not (found := target(state)):

@@ -71,6 +71,11 @@ impl State {
             Operation::Load(_)
             | Operation::Store(_)
             | Operation::Call(_)
+            | Operation::Masked(..)
+            | Operation::Enter(_)
+            | Operation::Packed(_)
+            | Operation::Gather(_)
+            | Operation::Scatter(_)
             | Operation::Chain(_)
             | Operation::Index { .. }
             | Operation::Accumulate { .. } => None,

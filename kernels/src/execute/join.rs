@@ -87,10 +87,21 @@ fn count_readers(operations: &[Operation], first_register: usize, registers: usi
     for operation in operations {
         match operation {
             Operation::Call(call) => count(&call.pointers[..call.inputs]),
+            // What a masked call does not write, it keeps.
+            Operation::Masked(mask, call) => {
+                count(&[mask.pointer]);
+                count(&call.pointers);
+            }
             Operation::Store(transfer) => count(&[transfer.storage]),
             Operation::Fold(fold, _) => count(&[fold.input.pointer]),
             Operation::Accumulate { input, .. } => count(&[input.pointer]),
-            Operation::Load(_) | Operation::Index { .. } | Operation::Chain(_) => {}
+            Operation::Load(_)
+            | Operation::Index { .. }
+            | Operation::Chain(_)
+            | Operation::Enter(_)
+            | Operation::Packed(_)
+            | Operation::Gather(_)
+            | Operation::Scatter(_) => {}
         }
     }
     readers
@@ -174,14 +185,21 @@ fn may_move(earlier: &Chain, between: &[Option<Kept>], longer: &Chain, nest: &Ne
     };
     let overwrites =
         |kept: &Kept| written_walks(&kept.operation, nest).any(|walk| reads(earlier, nest.walks[walk].base));
+    let is_read = |pointer: &Pointer| {
+        earlier.first.pointer == *pointer
+            || earlier.links.iter().filter_map(|link| link.operand).any(|operand| operand.pointer == *pointer)
+    };
+    // Registers are written once, except in part.
+    let overwrites_part =
+        |kept: &Kept| kept.operation.masked().is_some_and(|(_, call)| call.pointers[call.inputs..].iter().any(is_read));
     let is_in_place = nest.walks.get(longer.output).is_some_and(|output| reads(longer, output.base));
-    !is_in_place && !between.iter().flatten().any(overwrites)
+    !is_in_place && !between.iter().flatten().any(|kept| overwrites(kept) || overwrites_part(kept))
 }
 
 /// The walks that an operation writes.
 fn written_walks(operation: &Operation, nest: &Nest) -> impl Iterator<Item = usize> {
     let written: SmallVec<[usize; 2]> = match operation {
-        Operation::Call(call) => call.pointers[call.inputs..].iter().copied().collect(),
+        Operation::Call(call) | Operation::Masked(_, call) => call.pointers[call.inputs..].iter().copied().collect(),
         Operation::Store(transfer) => smallvec![transfer.walk],
         Operation::Index { output, .. } => smallvec![output.pointer],
         Operation::Fold(fold, _) => match fold.target {
@@ -190,7 +208,11 @@ fn written_walks(operation: &Operation, nest: &Nest) -> impl Iterator<Item = usi
         },
         Operation::Accumulate { output, .. } => smallvec![*output],
         Operation::Chain(chain) => smallvec![chain.output],
-        Operation::Load(_) => smallvec![],
+        Operation::Load(_)
+        | Operation::Enter(_)
+        | Operation::Packed(_)
+        | Operation::Gather(_)
+        | Operation::Scatter(_) => smallvec![],
     };
     let walks = nest.walks.len();
     written.into_iter().filter(move |pointer| *pointer < walks)

@@ -1,12 +1,19 @@
 //! The loop nest of a pass: its axes with those dropped or joined that every walk allows.
 //!
-//! Promises that the joined nest visits the same elements in the same order. Decides nothing about registers or blocks.
+//! Promises that the joined nest visits the same elements in the same order. Tells whether blocks run over it flattened; decides
+//! nothing else about registers or blocks.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use crate::program::{Access, Memory, Pass, Step};
+
+/// Innermost runs shorter than this are gathered into full blocks.
+const SHORT_RUN: usize = 64;
+
+/// Operands that repeat after at most this many elements are gathered once per chunk.
+pub(super) const PERIOD: usize = 512;
 
 /// One stride per axis of a nest, outermost first.
 pub(super) type Strides = SmallVec<[isize; 4]>;
@@ -181,7 +188,11 @@ fn boundaries(pass: &Pass) -> SmallVec<[usize; 4]> {
         .iter()
         .filter_map(|step| match step {
             Step::Reduce { axes, .. } => Some(1 + pass.inner.len() - axes),
-            Step::Apply { .. } | Step::Index { .. } | Step::Total { .. } | Step::Accumulate { .. } => None,
+            Step::Apply { .. }
+            | Step::Masked { .. }
+            | Step::Index { .. }
+            | Step::Total { .. }
+            | Step::Accumulate { .. } => None,
         })
         .collect()
 }
@@ -197,6 +208,53 @@ fn whole_stride(axes: &[Axis], strides: &[isize]) -> Option<isize> {
         expected *= axes[axis].length.cast_signed();
     }
     Some(strides[innermost])
+}
+
+/// Whether to run over the flattened nest: where innermost runs are short, or where it costs nothing because every operand is
+/// a single run or repeats after a few elements.
+pub(super) fn gathers(pass: &Pass, nest: &Nest) -> bool {
+    let innermost = nest.axes[nest.axes.len() - 1];
+    if nest.axes.len() == 1 || innermost.by_rows {
+        return false;
+    }
+    let results: SmallVec<[usize; 4]> = pass
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Reduce { output, .. } => Some(*output),
+            Step::Apply { .. }
+            | Step::Masked { .. }
+            | Step::Index { .. }
+            | Step::Total { .. }
+            | Step::Accumulate { .. } => None,
+        })
+        .collect();
+    let is_ready = |(index, walk): (usize, &Walk)| {
+        results.contains(&index) || walk.whole.is_some() || period(nest, walk) <= PERIOD
+    };
+    innermost.length < SHORT_RUN || (innermost.length <= PERIOD && nest.walks.iter().enumerate().all(is_ready))
+}
+
+/// After how many elements of the nest a walk repeats.
+pub(super) fn period(nest: &Nest, walk: &Walk) -> usize {
+    let outer = walk.strides.iter().position(|stride| *stride != 0).unwrap_or(walk.strides.len());
+    if outer == 0 {
+        return usize::MAX;
+    }
+    nest.axes[outer..].iter().map(|axis| axis.length).product()
+}
+
+/// Whether two walks may touch the same bytes other than element by element.
+pub(super) fn overlap_in_part(input: &Walk, output: &Walk) -> bool {
+    let same_memory = match (input.base, output.base) {
+        (Base::Memory(Memory::Constant(_)) | Base::Index, _) | (_, Base::Index) => false,
+        (Base::Memory(a), Base::Memory(b)) => a == b,
+    };
+    let same_walk = input.offset == output.offset
+        && input.row_stride == output.row_stride
+        && input.strides == output.strides
+        && input.item_bytes == output.item_bytes;
+    same_memory && !same_walk
 }
 
 #[cfg(test)]

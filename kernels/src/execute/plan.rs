@@ -7,15 +7,10 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::join::{Chain, join};
-use super::nest::{Base, Nest, Walk};
+use super::nest::{Nest, PERIOD, Walk, gathers, overlap_in_part, period};
 use super::registers::{CROSS_BLOCK, Register, assign, block_size, crosses, for_each_pointer};
+use super::selection::{Enter, Moved, Packed, pack};
 use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
-
-/// Innermost runs shorter than this are gathered into full blocks.
-const SHORT_RUN: usize = 64;
-
-/// Operands that repeat after at most this many elements are gathered once per chunk.
-pub(super) const PERIOD: usize = 512;
 
 /// Outputs of at least so many bytes are written past the caches: more than a last-level cache is likely to keep until
 /// another program reads them.
@@ -112,6 +107,13 @@ pub(super) enum Operation {
     Load(Transfer),
     Store(Transfer),
     Call(Call),
+    /// A call on the elements that a mask selects, until stretches are formed.
+    Masked(Operand, Call),
+    /// A stretch of operations on selected elements.
+    Enter(Enter),
+    Packed(Packed),
+    Gather(Moved),
+    Scatter(Moved),
     Chain(Chain),
     Index {
         number: Number,
@@ -130,6 +132,13 @@ pub(super) enum Operation {
         item_bytes: usize,
         flags: usize,
     },
+}
+
+impl Operation {
+    /// The mask and the call, if it is on the elements that a mask selects.
+    pub(super) fn masked(&self) -> Option<(&Operand, &Call)> {
+        if let Operation::Masked(mask, call) = self { Some((mask, call)) } else { None }
+    }
 }
 
 /// A pass ready to run.
@@ -161,6 +170,11 @@ impl Plan {
             Operation::Load(_)
             | Operation::Store(_)
             | Operation::Call(_)
+            | Operation::Masked(..)
+            | Operation::Enter(_)
+            | Operation::Packed(_)
+            | Operation::Gather(_)
+            | Operation::Scatter(_)
             | Operation::Chain(_)
             | Operation::Index { .. }
             | Operation::Accumulate { .. } => None,
@@ -183,8 +197,9 @@ impl Plan {
         for step in &pass.steps {
             lowering.lower(step);
         }
-        let Lowering { operations, registers, .. } = lowering;
-        let mut operations = join(operations, &nest, registers.len());
+        let Lowering { operations, mut registers, .. } = lowering;
+        let operations = join(operations, &nest, registers.len());
+        let mut operations = pack(operations, &nest, &mut registers);
         let (storage_of, storage_count) = assign(&operations, &registers, nest.walks.len());
         let item_bytes = registers.iter().map(|register| register.item_bytes).max().unwrap_or(0);
         let block = block_size(&nest, gathers, storage_count, item_bytes, &operations);
@@ -228,6 +243,9 @@ impl Lowering<'_> {
     fn lower(&mut self, step: &Step) {
         match step {
             Step::Apply { kernel, inputs, outputs, flags } => self.lower_call(kernel, inputs, outputs, *flags),
+            Step::Masked { mask, kernel, inputs, outputs, flags } => {
+                self.lower_masked(*mask, kernel, inputs, outputs, *flags);
+            }
             Step::Index { number, start, delta, output } => {
                 let (arg, (output, store)) = (*output, self.output(*output));
                 let walk = self.nest.walks.len() - 1;
@@ -276,6 +294,43 @@ impl Lowering<'_> {
         }));
         for (output, store) in outputs.iter().zip(stores) {
             self.store(*output, store);
+        }
+    }
+
+    fn lower_masked(&mut self, mask: Arg, kernel: &Loop, inputs: &[Arg], outputs: &[Arg], flags: usize) {
+        let mask = self.input(mask, &[]);
+        let mut operands: SmallVec<[Operand; 4]> = inputs.iter().map(|input| self.input(*input, outputs)).collect();
+        let mut stores: SmallVec<[Option<Transfer>; 2]> = smallvec![];
+        for output in outputs {
+            let (operand, store) = self.partial_output(*output);
+            operands.push(operand);
+            stores.push(store);
+        }
+        let call = Call {
+            kernel: Kernel(kernel.clone()),
+            pointers: operands.iter().map(|operand| operand.pointer).collect(),
+            inputs: inputs.len(),
+            strides: operands.iter().map(|operand| operand.stride).collect(),
+            flags,
+        };
+        self.operations.push(Operation::Masked(mask, call));
+        for (output, store) in outputs.iter().zip(stores) {
+            self.store(*output, store);
+        }
+    }
+
+    /// The operand for writing parts of `arg`, and the transfer that must follow.
+    fn partial_output(&mut self, arg: Arg) -> (Operand, Option<Transfer>) {
+        match arg {
+            Arg::Access(access) if self.direct_stride(&self.nest.walks[access]).is_none() => {
+                let operand = self.input(arg, &[]);
+                (operand, Some(Transfer { walk: access, storage: operand.pointer, once: false, streams: false }))
+            }
+            Arg::Access(access) => {
+                let stride = self.direct_stride(&self.nest.walks[access]).unwrap_or(0);
+                (Operand { pointer: access, stride }, None)
+            }
+            Arg::Register(register) => (self.register_operand(register), None),
         }
     }
 
@@ -375,7 +430,7 @@ impl Lowering<'_> {
         let memory = self.pass.accesses[access].memory;
         let writes = |target: usize| self.pass.accesses[target].memory == memory;
         self.pass.steps.iter().any(|step| match step {
-            Step::Apply { outputs, .. } => {
+            Step::Apply { outputs, .. } | Step::Masked { outputs, .. } => {
                 outputs.iter().any(|output| matches!(output, Arg::Access(target) if writes(*target)))
             }
             Step::Index { output, .. } => matches!(output, Arg::Access(target) if writes(*target)),
@@ -395,46 +450,22 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether to run over the flattened nest: where innermost runs are short, or where it costs nothing because every operand is
-/// a single run or repeats after a few elements.
-fn gathers(pass: &Pass, nest: &Nest) -> bool {
-    let innermost = nest.axes[nest.axes.len() - 1];
-    if nest.axes.len() == 1 || innermost.by_rows {
-        return false;
-    }
-    let results: SmallVec<[usize; 4]> = pass
-        .steps
-        .iter()
-        .filter_map(|step| match step {
-            Step::Reduce { output, .. } => Some(*output),
-            Step::Apply { .. } | Step::Index { .. } | Step::Total { .. } | Step::Accumulate { .. } => None,
-        })
-        .collect();
-    let is_ready = |(index, walk): (usize, &Walk)| {
-        results.contains(&index) || walk.whole.is_some() || period(nest, walk) <= PERIOD
-    };
-    innermost.length < SHORT_RUN || (innermost.length <= PERIOD && nest.walks.iter().enumerate().all(is_ready))
-}
-
-/// After how many elements of the nest a walk repeats.
-fn period(nest: &Nest, walk: &Walk) -> usize {
-    let outer = walk.strides.iter().position(|stride| *stride != 0).unwrap_or(walk.strides.len());
-    if outer == 0 {
-        return usize::MAX;
-    }
-    nest.axes[outer..].iter().map(|axis| axis.length).product()
-}
-
 /// Which accesses of a pass are outputs that fill much more than the caches and that nothing in the program reads.
 fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallVec<[bool; 8]> {
     let reads_nothing_back = |buffer: Memory| {
         let same = |pass: &Pass| pass.accesses.iter().filter(|access| access.memory == buffer).count();
         program.passes.iter().map(same).sum::<usize>() == 1
     };
+    let is_kept_in_part = |access: usize| {
+        pass.steps
+            .iter()
+            .any(|step| matches!(step, Step::Masked { outputs, .. } if outputs.contains(&Arg::Access(access))))
+    };
     pass.accesses
         .iter()
         .zip(&nest.walks)
-        .map(|(access, walk)| {
+        .enumerate()
+        .map(|(index, (access, walk))| {
             let elements = pass.rows.len() * nest.row_elements;
             let stride = if gathers { walk.whole } else { walk.strides.last().copied() };
             let innermost = nest.axes[nest.axes.len() - 1];
@@ -445,19 +476,7 @@ fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallV
                 && elements * walk.item_bytes >= STREAM_BYTES
                 && matches!(access.memory, Memory::Buffer(_))
                 && reads_nothing_back(access.memory)
+                && !is_kept_in_part(index)
         })
         .collect()
-}
-
-/// Whether two walks may touch the same bytes other than element by element.
-fn overlap_in_part(input: &Walk, output: &Walk) -> bool {
-    let same_memory = match (input.base, output.base) {
-        (Base::Memory(Memory::Constant(_)) | Base::Index, _) | (_, Base::Index) => false,
-        (Base::Memory(a), Base::Memory(b)) => a == b,
-    };
-    let same_walk = input.offset == output.offset
-        && input.row_stride == output.row_stride
-        && input.strides == output.strides
-        && input.item_bytes == output.item_bytes;
-    same_memory && !same_walk
 }

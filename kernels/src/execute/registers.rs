@@ -4,8 +4,8 @@
 
 use smallvec::SmallVec;
 
-use super::nest::{Nest, Walk};
-use super::plan::{Operation, PERIOD, Pointer, Transfer};
+use super::nest::{Nest, PERIOD, Walk};
+use super::plan::{Operation, Pointer, Transfer};
 
 /// Bytes of registers that a block should keep within: half of a 48 KiB L1, measured in `facts/fusion.md`.
 const REGISTER_BYTES: usize = 24 << 10;
@@ -69,6 +69,20 @@ pub(super) fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(
     match operation {
         Operation::Load(transfer) | Operation::Store(transfer) => visit(&mut transfer.storage),
         Operation::Call(call) => call.pointers.iter_mut().for_each(visit),
+        Operation::Masked(mask, call) => {
+            visit(&mut mask.pointer);
+            call.pointers.iter_mut().for_each(visit);
+        }
+        Operation::Enter(enter) => {
+            visit(&mut enter.mask.pointer);
+            visit(&mut enter.places);
+        }
+        Operation::Packed(packed) => packed.whole.pointers.iter_mut().chain(&mut packed.pointers).for_each(visit),
+        Operation::Gather(moved) | Operation::Scatter(moved) => {
+            visit(&mut moved.block.pointer);
+            visit(&mut moved.packed.pointer);
+            visit(&mut moved.places);
+        }
         Operation::Chain(chain) => {
             visit(&mut chain.first.pointer);
             for operand in chain.links.iter_mut().filter_map(|link| link.operand.as_mut()) {
@@ -83,10 +97,24 @@ pub(super) fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(
 }
 
 /// The same, for looking only.
-fn look_at_pointers(operation: &Operation, mut visit: impl FnMut(&Pointer)) {
+pub(super) fn look_at_pointers(operation: &Operation, mut visit: impl FnMut(&Pointer)) {
     match operation {
         Operation::Load(transfer) | Operation::Store(transfer) => visit(&transfer.storage),
         Operation::Call(call) => call.pointers.iter().for_each(visit),
+        Operation::Masked(mask, call) => {
+            visit(&mask.pointer);
+            call.pointers.iter().for_each(visit);
+        }
+        Operation::Enter(enter) => {
+            visit(&enter.mask.pointer);
+            visit(&enter.places);
+        }
+        Operation::Packed(packed) => packed.whole.pointers.iter().chain(&packed.pointers).for_each(visit),
+        Operation::Gather(moved) | Operation::Scatter(moved) => {
+            visit(&moved.block.pointer);
+            visit(&moved.packed.pointer);
+            visit(&moved.places);
+        }
         Operation::Chain(chain) => {
             visit(&chain.first.pointer);
             for operand in chain.links.iter().filter_map(|link| link.operand.as_ref()) {

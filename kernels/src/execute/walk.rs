@@ -7,6 +7,7 @@
 
 use std::ffi::c_char;
 use std::ptr;
+use std::slice;
 
 use smallvec::SmallVec;
 
@@ -14,9 +15,10 @@ use super::LoopError;
 use super::fold::{self, Bases, State};
 use super::join::Chain;
 use super::nest::{Axis, Walk};
-use super::plan::{Call, Kernel, Operation, Plan, Transfer};
+use super::plan::{Call, Kernel, Operation, Plan, Pointer, Transfer};
+use super::selection::{Moved, Packed};
 use super::status::Events;
-use super::{index, transfer};
+use super::{index, selection, transfer};
 use crate::loops::chain::{Ends, Link, trace};
 
 /// Lines that are taken together where a walk crosses them: a cache line of doubles, twice.
@@ -151,13 +153,43 @@ impl Cursor<'_, '_> {
     /// Every operation over `count` elements from element `first` of the chunk.
     unsafe fn run_block(&mut self, first: usize, count: usize, odometer: &Odometer) -> Result<(), LoopError> {
         let plan = self.plan;
-        for operation in &plan.operations {
+        // Of the stretch of selected elements: how many they are, and whether that is all of the block.
+        let (mut selected, mut is_whole) = (0, false);
+        let mut next = 0;
+        while let Some(operation) = plan.operations.get(next) {
+            next += 1;
             // SAFETY: the pointers are those of this block by the type's invariant, and `plan` promises operands that a
             // loop may have.
             unsafe {
                 match operation {
                     Operation::Call(call) => self.call(call, count)?,
                     Operation::Chain(chain) => self.chain(chain, count),
+                    Operation::Enter(enter) => {
+                        let places = self.pointers[enter.places].cast();
+                        selected = selection::find(self.pointers[enter.mask.pointer], enter.mask.stride, count, places);
+                        is_whole = selected == count;
+                        if selected == 0 {
+                            next = enter.until;
+                        }
+                    }
+                    Operation::Packed(packed) if is_whole => self.call(&packed.whole, count)?,
+                    Operation::Packed(Packed { whole, pointers, strides }) => {
+                        self.invoke_at(&whole.kernel, pointers, strides, selected)?;
+                        self.events.take(whole.flags);
+                    }
+                    Operation::Gather(_) | Operation::Scatter(_) if is_whole => {}
+                    Operation::Gather(Moved { block, packed, places, item_bytes }) => {
+                        let places = slice::from_raw_parts(self.pointers[*places].cast::<u32>(), selected);
+                        let block = (self.pointers[block.pointer].cast_const(), block.stride);
+                        selection::gather(block, places, self.pointers[packed.pointer], *item_bytes);
+                    }
+                    Operation::Scatter(Moved { block, packed, places, item_bytes }) => {
+                        let places = slice::from_raw_parts(self.pointers[*places].cast::<u32>(), selected);
+                        let block = (self.pointers[block.pointer], block.stride);
+                        selection::scatter(self.pointers[packed.pointer], places, block, *item_bytes);
+                    }
+                    // Stretches have been formed of them.
+                    Operation::Masked(..) => {}
                     Operation::Load(Transfer { walk, storage, once, .. }) => {
                         if !once || first == 0 {
                             let source = self.block_walk(*walk, odometer);
@@ -199,14 +231,26 @@ impl Cursor<'_, '_> {
 
     #[inline(always)]
     unsafe fn call(&mut self, call: &Call, count: usize) -> Result<(), LoopError> {
+        // SAFETY: the caller's.
+        unsafe { self.invoke_at(&call.kernel, &call.pointers, &call.strides, count)? };
+        self.events.take(call.flags);
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn invoke_at(
+        &self,
+        kernel: &Kernel,
+        pointers: &[Pointer],
+        strides: &[isize],
+        count: usize,
+    ) -> Result<(), LoopError> {
         let mut data: SmallVec<[*mut c_char; 8]> = SmallVec::new();
-        for pointer in &call.pointers {
+        for pointer in pointers {
             data.push(self.pointers[*pointer].cast());
         }
         // SAFETY: the caller's.
-        unsafe { invoke(&call.kernel, &data, count, &call.strides)? };
-        self.events.take(call.flags);
-        Ok(())
+        unsafe { invoke(kernel, &data, count, strides) }
     }
 
     unsafe fn chain(&mut self, chain: &Chain, count: usize) {

@@ -53,6 +53,13 @@ impl Pass {
                 self.write_list(inputs, out)?;
                 write!(out, ")")
             }
+            Step::Masked { mask, kernel, inputs, outputs, .. } => {
+                self.write_list(outputs, out)?;
+                write!(out, " = {}(", kernel.name)?;
+                self.write_list(inputs, out)?;
+                write!(out, ") where ")?;
+                self.write_arg(*mask, out)
+            }
             Step::Index { number, start, delta, output } => {
                 self.write_arg(*output, out)?;
                 write!(out, " = index {number:?} from {start} by {delta}")

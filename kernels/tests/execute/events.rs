@@ -69,3 +69,48 @@ fn each_step_has_its_own_events() {
     assert_eq!(events(1e-100, 1.0, 1e300), [0, 0, OVERFLOW, 0]);
     assert_eq!(events(-1.0, 1.0, 1.0), [0, 0, 0, INVALID]);
 }
+
+/// `sqrt(a)` where a byte says so, of -1 at one place, which is selected or not: the events, and whether that place was written.
+fn masked_events(selected: &[usize]) -> (u8, bool) {
+    let (count, bad) = (700, 597);
+    let mask = Access { row_stride: 1, item_bytes: 1, ..access(1) };
+    let Step::Apply { kernel, inputs, outputs, flags } = apply("sqrt", &[Arg::Access(0)], Arg::Access(2), 0) else {
+        unreachable!("a step that applies a loop")
+    };
+    let pass = Pass {
+        rows: 0..count,
+        accesses: vec![access(0), mask, access(2)],
+        steps: vec![Step::Masked { mask: Arg::Access(1), kernel, inputs, outputs, flags }],
+        ..Pass::default()
+    };
+    let program = Program {
+        rows: count,
+        buffers: 3,
+        slots: Vec::new(),
+        constants: Vec::new(),
+        totals: Vec::new(),
+        flags: 1,
+        split: Split::Rows,
+        passes: vec![pass],
+    };
+    let (mut values, mut bytes, mut results) = (vec![4.0_f64; count], vec![0_u8; count], vec![7.0_f64; count]);
+    values[bad] = -1.0;
+    selected.iter().for_each(|place| bytes[*place] = 1);
+    let bases: [*mut u8; 3] = [values.as_mut_ptr().cast(), bytes.as_mut_ptr(), results.as_mut_ptr().cast()];
+    let (flags, tile) = (FlagTable::new(1), Tile { rows: 0..count, inner: None });
+    // SAFETY: every buffer holds `count` elements.
+    unsafe { Executable::compile(program).run(&bases, &tile, &mut Scratch::new(), &flags) }.expect("no loop fails");
+    for (place, result) in results.iter().enumerate().filter(|(place, _)| *place != bad) {
+        assert_eq!(*result, if selected.contains(&place) { 2.0 } else { 7.0 });
+    }
+    (flags.get(0), results[bad].is_nan())
+}
+
+#[test]
+fn only_selected_elements_raise_events() {
+    assert_eq!(masked_events(&[]), (0, false));
+    assert_eq!(masked_events(&[3, 17, 596, 598, 699]), (0, false));
+    assert_eq!(masked_events(&(0..700).filter(|place| *place != 597).collect::<Vec<_>>()), (0, false));
+    assert_eq!(masked_events(&[3, 597]), (INVALID, true));
+    assert_eq!(masked_events(&(0..700).collect::<Vec<_>>()), (INVALID, true));
+}

@@ -101,6 +101,17 @@ impl Machine<'_> {
                     self.write(pass, outputs[0], result, point, *row, indices);
                 }
             }
+            Step::Masked { mask, kernel, inputs, outputs, .. } => {
+                for (point, (row, indices)) in points.iter().enumerate() {
+                    if self.read(pass, *mask, point, *row, indices).0[0] == 0 {
+                        continue;
+                    }
+                    let values: Vec<Element> =
+                        inputs.iter().map(|input| self.read(pass, *input, point, *row, indices)).collect();
+                    let result = call(kernel, &values);
+                    self.write(pass, outputs[0], result, point, *row, indices);
+                }
+            }
             Step::Index { start, delta, output, .. } => {
                 for (point, (row, indices)) in points.iter().enumerate() {
                     let flat = indices

@@ -2,7 +2,7 @@
 
 use legate_kernels::loops as own;
 use legate_kernels::program::{
-    Access, Arg, Element, Extreme, Float, Memory, Number, Pass, Program, Reducer, Seed, Split, Step,
+    Access, Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Split, Step,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -225,11 +225,42 @@ fn arithmetic(random: &mut Random, pass: &mut Pass, mut operands: Vec<Arg>, step
             1 => loops::subtract(),
             _ => loops::maximum(),
         };
+        if random.chance(25) {
+            operands.push(masked(random, pass, [a, b], kernel));
+            continue;
+        }
         let result = add_register(pass, 8);
         pass.steps.push(Step::Apply { kernel, inputs: smallvec![a, b], outputs: smallvec![result], flags: 0 });
         operands.push(result);
     }
     operands[operands.len() - 1]
+}
+
+/// A step or two where a comparison holds, the first into a register of their own; the register that has their values there.
+fn masked(random: &mut Random, pass: &mut Pass, [a, b]: [Arg; 2], kernel: Loop) -> Arg {
+    let (mask, target, between) = (add_register(pass, 1), add_register(pass, 8), add_register(pass, 8));
+    let flags = 0;
+    // Nothing, everything, or some of it.
+    let compared = match random.below(4) {
+        0 => smallvec![a, a],
+        _ => smallvec![a, b],
+    };
+    pass.steps.push(Step::Apply { kernel: loops::less(), inputs: compared, outputs: smallvec![mask], flags });
+    copy(pass, b, target);
+    let mut step = |kernel: &Loop, inputs: [Arg; 2], output: Arg| {
+        let (inputs, outputs) = (SmallVec::from_slice(&inputs), smallvec![output]);
+        pass.steps.push(Step::Masked { mask, kernel: kernel.clone(), inputs, outputs, flags });
+    };
+    if random.chance(50) {
+        step(&kernel, [a, target], between);
+        step(&loops::add(), [between, b], target);
+    } else {
+        step(&kernel, [target, a], target);
+    }
+    if random.chance(30) {
+        step(&kernel, [target, target], target);
+    }
+    target
 }
 
 fn copy(pass: &mut Pass, from: Arg, to: Arg) {

@@ -63,6 +63,8 @@ pub struct Field {
     was_owed: AtomicBool,
     /// Results that are owed and would be made from it.
     debtors: AtomicUsize,
+    /// Those who want to know before the program changes it.
+    watchers: AtomicUsize,
     pool: Arc<Pool>,
 }
 
@@ -86,6 +88,7 @@ impl Field {
             owed: AtomicBool::new(false),
             was_owed: AtomicBool::new(false),
             debtors: AtomicUsize::new(0),
+            watchers: AtomicUsize::new(0),
             pool,
         })
     }
@@ -171,9 +174,9 @@ impl Field {
     }
 
     /// Whether the memory of the field is what a program may look at and change directly: all launches on it being done, it was
-    /// stored, and nothing that is not would be made from it.
+    /// stored, nothing that is not would be made from it, and nobody wants to know before.
     pub fn is_settled(&self) -> bool {
-        !self.is_owed() && !self.has_debtors()
+        !self.is_owed() && !self.has_debtors() && !self.is_watched()
     }
 
     /// Whether it was not stored, and will be made when it is asked for.
@@ -200,6 +203,20 @@ impl Field {
             self.debtors.fetch_add(1, Ordering::AcqRel);
         } else {
             self.debtors.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether somebody wants to know before the program changes the field.
+    pub fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::Acquire) > 0
+    }
+
+    /// One more, or one less, who wants to know before the program changes the field.
+    pub fn watch(&self, more: bool) {
+        if more {
+            self.watchers.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.watchers.fetch_sub(1, Ordering::AcqRel);
         }
     }
 

@@ -84,6 +84,7 @@ fn fill_bytes(
         mask: None,
     };
     crate::shards::check_thread()?;
+    crate::selection::before_writing(py, shim, &operands)?;
     let issued = shim.runtime.launch("fill".into(), Work::Map, walk.domain(), operands, task);
     shim.settle(py, issued, false)
 }
@@ -342,6 +343,7 @@ fn counted<'py>(
         smallvec![walk.operand(&array.get().storage(py), 0, &own.strides, native.item_bytes, Privilege::Write)];
     let task = Task::Index { number, start: first, delta, output: 0 };
     crate::shards::check_thread()?;
+    crate::selection::before_writing(py, shim, &operands)?;
     let issued = shim.runtime.launch("arange".into(), Work::Map, walk.domain(), operands, task);
     shim.settle(py, issued, false)?;
     Ok(Some(array.into_any()))

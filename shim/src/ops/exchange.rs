@@ -56,6 +56,7 @@ pub(super) fn issue(
     task: impl Fn(&[usize], &Exchange<'_>) -> Result<(), TransportError> + Send + Sync + 'static,
 ) -> PyResult<Sequence> {
     crate::shards::check_thread()?;
+    crate::selection::before_writing(py, shim, &operands)?;
     let task: ExchangeTask = Arc::new(task);
     let work = Work::Exchange { along, unit };
     let issued = shim.runtime.launch(name.into(), work, domain, operands, Task::Exchange(task));

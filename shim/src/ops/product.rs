@@ -208,6 +208,7 @@ pub(crate) fn issue(
     mood: Mood,
 ) -> PyResult<()> {
     crate::shards::check_thread()?;
+    crate::selection::before_writing(py, shim, &operands)?;
     let issued = shim.runtime.launch("matmul".into(), Work::Rows, domain, operands, task);
     let mut at_once = false;
     if let Mood::Warn(flags) | Mood::AtOnce(flags) = mood {

@@ -155,6 +155,7 @@ impl Target<'_, '_> {
         let name = format!("random {}", self.name).into();
         let operands = smallvec![operand(Privilege::Read), output];
         crate::shards::check_thread()?;
+        crate::selection::before_writing(self.py, self.shim, &operands)?;
         let issued = runtime.launch(name, Work::Map, walk.domain(), operands, draw);
         self.shim.settle(self.py, issued, false)
     }

@@ -352,6 +352,7 @@ impl Plan {
             layout.walk.operand(&storage, shape.offset, &shape.strides, from.item_bytes, Privilege::Read),
         ];
         crate::shards::check_thread()?;
+        crate::selection::before_writing(py, shim, &operands)?;
         let issued = shim.runtime.launch(name.into(), layout.work, layout.walk.domain(), operands, task);
         let picks_zero = native.kind == b'f' && matches!(name, "maximum" | "minimum" | "fmax" | "fmin");
         // The truth values are looked at, and are NumPy's own two objects.

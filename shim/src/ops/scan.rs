@@ -181,6 +181,7 @@ pub(crate) fn by_protocol<'py>(
         joins: whole && ANY_GROUPING.contains(&name),
     });
     crate::shards::check_thread()?;
+    crate::selection::before_writing(py, shim, &operands)?;
     let work = Work::Scan { along_rows: position == 0 };
     let issued = shim.runtime.launch(format!("{name}.accumulate").into(), work, walk.domain(), operands, task);
     let mut at_once = false;
