@@ -34,6 +34,7 @@ use crate::owed::{self, Ledger, Terms};
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
+use crate::reuse;
 use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
 use crate::timeline::Timeline;
@@ -311,8 +312,9 @@ impl<B: Backend> Executor<B> {
             Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Whole => {}
         }
         let share = self.begin(group)?;
-        if let Some(share) = &share {
-            self.keep_apart(group, share);
+        match &share {
+            Some(share) => self.keep_apart(group, share),
+            None => reuse::take_over(group, &self.pool),
         }
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group

@@ -254,6 +254,21 @@ impl Field {
         }
     }
 
+    /// Takes the pool's block away, for a field of as many bytes that nobody asks for again.
+    pub(crate) fn give_up(&self) -> Option<Block> {
+        let mut instance = self.instance.lock();
+        match instance.take() {
+            Some(Instance::Owned(block)) => {
+                self.current.store(0, Ordering::Release);
+                Some(block)
+            }
+            other => {
+                *instance = other;
+                None
+            }
+        }
+    }
+
     /// Puts a new instance in the place of the old one, which is returned.
     pub(crate) fn swap(&self, block: Block) -> Option<Instance> {
         let mut instance = self.instance.lock();

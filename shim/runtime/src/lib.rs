@@ -17,6 +17,7 @@ mod owed;
 pub mod partition;
 mod pool;
 mod recording;
+mod reuse;
 mod shards;
 mod timeline;
 pub mod transport;

@@ -72,6 +72,13 @@ pub(crate) struct Owed<T> {
     pub(crate) apart: Option<Box<(Group<T>, Share)>>,
 }
 
+impl<T> Owed<T> {
+    /// Whether it is made from the field of that number.
+    pub(crate) fn is_made_from(&self, field: u64) -> bool {
+        self.sources.iter().any(|source| source.number() == field)
+    }
+}
+
 /// The results that are owed now.
 pub(crate) struct Ledger<T>(Mutex<Books<T>>);
 

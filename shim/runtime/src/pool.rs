@@ -126,6 +126,12 @@ impl Pool {
         Block { address, bytes: rounded, pool: self.clone() }
     }
 
+    /// Whether there is a free block for `bytes` bytes.
+    pub(crate) fn has_block(&self, bytes: usize) -> bool {
+        let rounded = rounded(bytes);
+        self.free.lock().range(rounded..=rounded.saturating_mul(2)).next().is_some()
+    }
+
     /// The smallest free block that holds `bytes` without wasting more than half of itself.
     fn reuse(&self, bytes: usize) -> Option<(usize, usize)> {
         let mut free = self.free.lock();
