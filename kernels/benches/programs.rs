@@ -101,6 +101,7 @@ fn program(rows: usize, pass: Pass, buffers: usize) -> Program {
     Program {
         rows,
         buffers,
+        read_soon: Vec::new(),
         slots: Vec::new(),
         constants: Vec::new(),
         totals: Vec::new(),

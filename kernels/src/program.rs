@@ -275,6 +275,8 @@ pub struct Program {
     pub rows: usize,
     /// Number of external buffers.
     pub buffers: usize,
+    /// Those of them that another program reads at once, from the caches.
+    pub read_soon: Vec<usize>,
     /// Bytes per row of each chunk-lived temporary.
     pub slots: Vec<usize>,
     /// Constant elements.

@@ -105,6 +105,7 @@ impl Backend for Kernels {
         let program = Program {
             rows: group.rows,
             buffers: group.buffers.len(),
+            read_soon: (0..group.buffers.len()).filter(|index| group.buffers[*index].in_ring).collect(),
             slots: group.temporaries.clone(),
             constants: draft.constants,
             totals: draft.totals.iter().map(|(_, _, bytes)| *bytes).collect(),

@@ -222,6 +222,7 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("groups", counters.groups.load(Relaxed))?;
     result.set_item("launches", counters.launches.load(Relaxed))?;
     result.set_item("tiles", counters.tiles.load(Relaxed))?;
+    result.set_item("joined_sweeps", counters.joined_sweeps.load(Relaxed))?;
     result.set_item("unstored", counters.unstored.load(Relaxed))?;
     result.set_item("read_bytes", counters.read_bytes.load(Relaxed))?;
     result.set_item("written_bytes", counters.written_bytes.load(Relaxed))?;

@@ -477,6 +477,7 @@ fn streams(program: &Program, pass: &Pass, nest: &Nest, gathers: bool) -> SmallV
                 && matches!(access.memory, Memory::Buffer(_))
                 && reads_nothing_back(access.memory)
                 && !is_kept_in_part(index)
+                && !program.read_soon.iter().any(|buffer| access.memory == Memory::Buffer(*buffer))
         })
         .collect()
 }

@@ -201,6 +201,7 @@ mod tests {
         let program = Program {
             rows: 10,
             buffers: 1,
+            read_soon: Vec::new(),
             slots: vec![8],
             constants: vec![one],
             totals: Vec::new(),

@@ -36,6 +36,7 @@ fn events(a: f64, b: f64, c: f64) -> Vec<u8> {
     let program = Program {
         rows: count,
         buffers: 4,
+        read_soon: Vec::new(),
         slots: Vec::new(),
         constants: vec![Element([0; 32])],
         totals: Vec::new(),
@@ -86,6 +87,7 @@ fn masked_events(selected: &[usize]) -> (u8, bool) {
     let program = Program {
         rows: count,
         buffers: 3,
+        read_soon: Vec::new(),
         slots: Vec::new(),
         constants: Vec::new(),
         totals: Vec::new(),

@@ -63,6 +63,7 @@ impl<'a> Builder<'a> {
         let program = Program {
             rows,
             buffers: 0,
+            read_soon: Vec::new(),
             slots: Vec::new(),
             constants: Vec::new(),
             totals: Vec::new(),

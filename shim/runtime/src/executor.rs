@@ -12,8 +12,10 @@
 #![expect(unsafe_code, reason = "copies bytes between instances")]
 
 mod apart;
+mod counters;
 mod own_way;
 mod scan;
+mod sweep;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,6 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+
+pub use counters::Counters;
 
 use crate::closed::Closed;
 use crate::field::{Field, Sequence};
@@ -37,26 +41,10 @@ use crate::recording;
 use crate::reuse;
 use crate::shards::share::{self, Share};
 use crate::shards::{Traffic, chain, collective};
+use crate::sweeps::{self, Walk};
 use crate::timeline::Timeline;
 use crate::transport::{Transport, TransportError};
 use crate::workers::Workers;
-
-/// Counts that tests compare exactly.
-#[derive(Default)]
-pub struct Counters {
-    /// Groups run.
-    pub groups: AtomicU64,
-    /// Launches run.
-    pub launches: AtomicU64,
-    /// Tiles run.
-    pub tiles: AtomicU64,
-    /// Fields that were never stored.
-    pub unstored: AtomicU64,
-    /// Bytes of memory that groups read: within a group each byte once.
-    pub read_bytes: AtomicU64,
-    /// Bytes of memory that groups write.
-    pub written_bytes: AtomicU64,
-}
 
 pub(crate) struct Executor<B: Backend> {
     backend: B,
@@ -226,17 +214,22 @@ impl<B: Backend> Executor<B> {
                     window.launches
                 }
             };
-            for mut group in fuse::plan(launches, self.mapper.fusion, terms.as_ref()) {
+            for mut walk in self.walks(fuse::plan(launches, self.mapper.fusion, terms.as_ref())) {
                 if self.mapper.show_plan {
-                    self.plan.lock().push_str(&group.to_string());
+                    self.plan.lock().push_str(&walk.to_string());
                 }
-                let done = group.members.last().map_or(0, |member| member.launch.sequence);
-                let repaid = self.ledger.repaid(group.members.iter().map(|member| &member.launch));
-                let begun = self.timeline.begin(&group, &self.traffic);
-                self.run_group(&mut group)?;
+                let groups = walk.groups();
+                let launches = || groups.iter().flat_map(|group| &group.members).map(|member| &member.launch);
+                let done = launches().last().map_or(0, |launch| launch.sequence);
+                let repaid = self.ledger.repaid(launches());
+                let begun = self.timeline.begin(&groups, &self.traffic);
+                match &mut walk {
+                    Walk::Group(group) => self.run_group(group)?,
+                    Walk::Sweeps(sweeps) => self.run_sweeps(sweeps)?,
+                }
                 self.timeline.end(begun, &self.traffic);
                 repaid.into_iter().for_each(owed::strike);
-                self.ledger.enter(group.owed);
+                self.ledger.enter(walk.take_owed());
                 if self.is_alone() {
                     self.complete(done);
                 }
@@ -260,6 +253,14 @@ impl<B: Backend> Executor<B> {
             }
         };
         self.failure.lock().get_or_insert(failure);
+    }
+
+    /// What of a window's groups runs as one.
+    fn walks(&self, groups: Vec<Group<B::Task>>) -> Vec<Walk<B::Task>> {
+        match self.transport.shards() {
+            1 => sweeps::join(groups, &self.mapper),
+            _ => groups.into_iter().map(Walk::Group).collect(),
+        }
     }
 
     fn is_alone(&self) -> bool {
@@ -293,12 +294,7 @@ impl<B: Backend> Executor<B> {
     }
 
     fn run_group(&self, group: &mut Group<B::Task>) -> Result<(), TransportError> {
-        self.counters.groups.fetch_add(1, Ordering::Relaxed);
-        self.counters.launches.fetch_add(group.members.len() as u64, Ordering::Relaxed);
-        self.counters.unstored.fetch_add(group.temporaries.len() as u64, Ordering::Relaxed);
-        let (read, written) = group.touched();
-        self.counters.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
-        self.counters.written_bytes.fetch_add(written as u64, Ordering::Relaxed);
+        self.counters.count(group);
         if self.workers.is_alone() && self.transport.shards() > 1 {
             share::check_whole(group)?;
         }

@@ -106,8 +106,10 @@ impl<T: Clone> Draft<T> {
         while start > 1 {
             let launch = &self.members[start - 1].launch;
             let makes_wanted = launch.work == Work::Map
-                && launch.operands.iter().all(|o| !o.privilege.writes() || wanted.contains(&o.field.number()))
-                && launch.operands.iter().all(|o| !self.renamed.contains_key(&o.field.number()));
+                && launch.operands.iter().filter(|o| o.privilege.writes()).all(|o| {
+                    let number = o.field.number();
+                    wanted.contains(&number) && !self.renamed.contains_key(&number)
+                });
             if !makes_wanted {
                 break;
             }
@@ -413,7 +415,7 @@ impl<T: Clone> Draft<T> {
                             Some((_, carried)) if second => Some(carried.clone()),
                             Some(_) | None => None,
                         };
-                        buffers.push(Buffer { field: operand.field.clone(), second, carried });
+                        buffers.push(Buffer { field: operand.field.clone(), second, in_ring: false, carried });
                         Place::Buffer(buffers.len() - 1)
                     }
                 });

@@ -27,6 +27,8 @@ pub struct Buffer {
     pub field: Arc<Field>,
     /// Whether this is the second instance, which becomes the field's when the group is done.
     pub second: bool,
+    /// Whether it is no instance but a few rows that stay in cache (see `sweeps`).
+    pub in_ring: bool,
     /// Bytes that are copied to the second instance first, since no member writes them.
     pub carried: Option<Carried>,
 }
@@ -77,10 +79,11 @@ pub struct Group<T> {
 }
 
 impl<T> Group<T> {
-    /// Bytes that the members read and write in memory, all passes over a chunk taken as one: each buffer's covered part once.
+    /// Bytes that the members read and write in memory, all passes over a chunk taken as one: each buffer's covered part once, rings
+    /// not counted.
     pub(crate) fn touched(&self) -> (usize, usize) {
         let mut sums = (0, 0);
-        for index in 0..self.buffers.len() {
+        for index in (0..self.buffers.len()).filter(|index| !self.buffers[*index].in_ring) {
             sums.0 += self.covered(index, |privilege| privilege != Privilege::Write);
             sums.1 += self.covered(index, Privilege::writes);
         }
@@ -106,7 +109,7 @@ impl<T> Group<T> {
     /// Has a field among the temporaries stored after all.
     pub(crate) fn store(&mut self, field: &Arc<Field>) {
         let place = Place::Buffer(self.buffers.len());
-        self.buffers.push(Buffer { field: field.clone(), second: false, carried: None });
+        self.buffers.push(Buffer { field: field.clone(), second: false, in_ring: false, carried: None });
         for member in &mut self.members {
             for (operand, own) in member.launch.operands.iter().zip(&mut member.places) {
                 if operand.field.number() == field.number() {
@@ -177,7 +180,8 @@ impl<T> fmt::Display for Group<T> {
             writeln!(out, "  not stored: {}", self.temporaries.len())?;
         }
         for buffer in self.buffers.iter().filter(|b| b.second) {
-            writeln!(out, "  second instance: f{}", buffer.field.number())?;
+            let kind = if buffer.in_ring { "few rows at a time" } else { "second instance" };
+            writeln!(out, "  {kind}: f{}", buffer.field.number())?;
         }
         if !self.ended.is_empty() {
             writeln!(out, "  ends: {}", self.ended)?;

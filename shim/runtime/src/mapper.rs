@@ -32,6 +32,13 @@ const TILES_PER_PROCESSOR: usize = 4;
 /// Fields of which no cache keeps much until they are read again.
 const BEYOND_CACHE_BYTES: usize = 16 << 20;
 
+/// Rows that a sweep does at a time: enough that going over to the next sweep costs little, and few enough to stay in a core's own
+/// cache.
+const SWEEP_BYTES: usize = 112 << 10;
+
+/// Rows that joined sweeps keep between them: what a core has of the second and third caches.
+const RINGS_BYTES: usize = 2 << 20;
+
 /// Elements that no number of shards keeps each for itself: memory and work on them would not shrink with more shards.
 const MOST_COPIED: usize = 1 << 20;
 
@@ -45,6 +52,16 @@ impl Mapper {
     /// Bytes from which a result that can be made again need not be stored: what no cache holds.
     pub(crate) fn min_owed(&self) -> usize {
         if self.min_tile > 1 { BEYOND_CACHE_BYTES } else { 16 }
+    }
+
+    /// Bytes of rows that a sweep does before the next one goes on.
+    pub(crate) fn sweep_bytes(&self) -> usize {
+        if self.min_tile > 1 { SWEEP_BYTES } else { 1 }
+    }
+
+    /// Most bytes of rows that joined sweeps keep between them.
+    pub(crate) fn rings_bytes(&self) -> usize {
+        RINGS_BYTES
     }
 
     /// Elements from which an operation on what every shard has is shared out.

@@ -64,11 +64,11 @@ impl Timeline {
         (kept.began.map_or(0, |began| began.1), kept.spans.clone())
     }
 
-    /// Notes that a group begins, where times are kept.
-    pub(crate) fn begin<T>(&self, group: &Group<T>, traffic: &Traffic) -> Option<Begun> {
+    /// Notes that groups that run as one begin, where times are kept.
+    pub(crate) fn begin<T>(&self, groups: &[&Group<T>], traffic: &Traffic) -> Option<Begun> {
         self.on.load(Ordering::Relaxed).then(|| Begun {
-            names: group.members.iter().map(|member| member.launch.name.clone()).collect(),
-            rows: group.rows,
+            names: groups.iter().flat_map(|group| &group.members).map(|member| member.launch.name.clone()).collect(),
+            rows: groups.iter().map(|group| group.rows).max().unwrap_or(0),
             at: Instant::now(),
             sent: sent(traffic),
         })
