@@ -317,6 +317,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(function)?;
     }
     crate::ops::parts::register(module)?;
+    crate::ops::fourier::register(module)?;
     crate::ops::random::register(module)?;
     crate::shards::register(module)?;
     crate::prompt::register(module)?;

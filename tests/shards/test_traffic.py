@@ -76,12 +76,19 @@ ROWS = {
                            lambda steps: [(0, 0)]),
     "an array to a file and back": ("np.save('kept', grid)\ncounted(lambda: np.save('kept', grid))\nkept = counted(lambda: np.load('kept.npy'))",
                                     lambda steps: [(0, 0), (0, 0)]),
-    # Values whose rows all live at the first shard: a few messages, however many rows the units of their home would have.
+    # Values that live in columns go to the shards of their rows first; then a few messages, however long the columns are.
     "rows from columns": ("target, places = np.zeros((513, 64), 'i4'), np.arange(40000) % 513\n"
                           "values = np.asfortranarray(np.ones((40000, 64), 'i4'))\n_core.flush()\n"
                           "counted(lambda: target.__setitem__(places, values))",
-                          lambda steps: [(2 ** (steps + 1) - 1, None)]),
+                          lambda steps: [(3 * 2**steps - 2, None)]),
     "a product of stacks": ("stack = grid.reshape(16, SIDE // 16, SIDE)\n_core.flush()\ncounted(lambda: stack @ stack.transpose(0, 2, 1))",
+                            lambda steps: [(0, 0)]),
+    # What events there were is agreed on; where lines lie across the shards, they come together and go back.
+    "lines to be transformed": ("kept = counted(lambda: np.fft.fft(grid))", lambda steps: [(steps, steps)]),
+    "a transform of two axes": ("kept = counted(lambda: np.fft.fft2(grid))",
+                                lambda steps: [(2 * steps + 2 * (2**steps - 1),
+                                                2 * steps + 2 * (2**steps - 1) * 2 * SIDE * ROW_BYTES // 4**steps)]),
+    "few distinct values": ("labels = np.arange(SIDE * SIDE) % 64\n_core.flush()\nkept = counted(lambda: np.unique(labels))",
                             lambda steps: [(0, 0)]),
     "rows to be sorted": ("counted(lambda: grid.sort())", lambda steps: [(0, 0)]),
     # That no two values are equal that differ, least and greatest, as many halvings as a place has bits, what is less, how many are

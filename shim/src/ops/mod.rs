@@ -5,6 +5,7 @@ pub(crate) mod bins;
 pub(crate) mod choose;
 pub(crate) mod create;
 mod exchange;
+pub(crate) mod fourier;
 mod indices;
 pub(crate) mod join;
 pub(crate) mod mask;

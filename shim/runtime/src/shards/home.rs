@@ -77,7 +77,7 @@ impl RowCut {
     }
 
     /// The cut that has every row run where a walk's part of it lives; `None` when its rows are no whole parts of the
-    /// home's rows. `shift` is the group row of the walk's row 0.
+    /// home's rows, or reach over several of them (as columns do). `shift` is the group row of the walk's row 0.
     pub(crate) fn following(
         home: &Home,
         walk: &View,
@@ -86,7 +86,9 @@ impl RowCut {
         rows: usize,
     ) -> Option<RowCut> {
         let stride = walk.row_stride();
-        if stride <= 0 || !home.row_bytes.is_multiple_of(stride as usize) {
+        let reach = (extent.end - extent.start) as usize;
+        if stride <= 0 || !home.row_bytes.is_multiple_of(stride as usize) || reach > home.row_bytes.max(stride as usize)
+        {
             return None;
         }
         let unit = home.row_bytes / stride as usize;
@@ -166,7 +168,10 @@ impl RowCut {
         match self.rule {
             Rule::Units { tiles, unit, first } => {
                 let start = row_start(extent, stride) + (first - shift) * stride;
-                Some(Home { tiles, row_bytes: stride as usize * unit, start })
+                let row_bytes = unit.checked_mul(stride as usize)?;
+                // Units that are longer than what is cut must not grow without end, from one array to the next.
+                row_bytes.checked_mul(tiles.length.max(1)).filter(|bytes| isize::try_from(*bytes).is_ok())?;
+                Some(Home { tiles, row_bytes, start })
             }
             Rule::Elements { home, start, stride: apart, item } => {
                 let single = extent.end - extent.start == item;
@@ -230,6 +235,27 @@ mod tests {
         let walk = View { offset: 0, strides: smallvec![8], item_bytes: 8 };
         let cut = RowCut::following(&home, &walk, &walk.row_extent(&[10]), 0, 10).expect("rows are parts of one");
         assert!(cut.most_rows() <= 10);
+    }
+
+    #[test]
+    fn columns_of_rows_on_several_shards_follow_none_of_them() {
+        let home = Home { tiles: Partition { length: 10, colours: 2 }, row_bytes: 80, start: 0 };
+        let turned = View { offset: 0, strides: smallvec![8, 80], item_bytes: 8 };
+        assert_eq!(RowCut::following(&home, &turned, &turned.row_extent(&[10, 10]), 0, 10), None);
+    }
+
+    #[test]
+    fn units_do_not_grow_without_end() {
+        let mut home = Home { tiles: Partition { length: 1024, colours: 2 }, row_bytes: 1 << 24, start: 0 };
+        let turned = View { offset: 0, strides: smallvec![16, 1 << 14], item_bytes: 16 };
+        let fresh = View { offset: 0, strides: smallvec![1 << 14, 16], item_bytes: 16 };
+        for _ in 0..9 {
+            let cut = RowCut::following(&home, &turned, &turned.row_extent(&[1024, 1024]), 0, 1024);
+            let Some(next) = cut.and_then(|cut| cut.home(1 << 14, &fresh.row_extent(&[1024, 1024]), 0)) else { return };
+            assert_eq!(next.range(0, 1 << 24), 0..1 << 24);
+            home = next;
+        }
+        panic!("{home:?}");
     }
 
     #[test]
