@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use legate_kernels::execute::{Executable, FlagTable, Scratch};
+use legate_kernels::execute::{Executable, FlagTable, Joining, Scratch};
 use legate_kernels::loops;
 use legate_kernels::program::{
     Access, Arg, Element, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Split, Step, Tile,
@@ -84,6 +84,33 @@ fn centres() -> (Program, Vec<usize>) {
     (program(rows, pass, 3), vec![rows * 16, 128, rows * 8])
 }
 
+/// The accelerations of bodies that attract one another: differences, a root, a quotient, and three sums of each row.
+fn attraction() -> (Program, Vec<usize>) {
+    let bodies = ELEMENTS.isqrt();
+    let mut pass = Pass { rows: 0..bodies, inner: smallvec![bodies], ..Pass::default() };
+    let masses = buffer(&mut pass, 3, &[0, 8]);
+    let differences = [0, 1, 2].map(|axis| {
+        let (other, own) = (buffer(&mut pass, axis, &[0, 8]), buffer(&mut pass, axis, &[8, 0]));
+        apply(&mut pass, "subtract", &[other, own])
+    });
+    let squares = differences.map(|difference| apply(&mut pass, "square", &[difference]));
+    let sum = apply(&mut pass, "add", &squares[..2]);
+    let distance = apply(&mut pass, "add", &[sum, squares[2]]);
+    let softened = apply(&mut pass, "add", &[distance, masses]);
+    let root = apply(&mut pass, "sqrt", &[softened]);
+    let product = apply(&mut pass, "multiply", &[softened, root]);
+    let inverse = apply(&mut pass, "reciprocal", &[product]);
+    for (axis, difference) in differences.into_iter().enumerate() {
+        let weighted = apply(&mut pass, "multiply", &[difference, inverse]);
+        let input = apply(&mut pass, "multiply", &[weighted, masses]);
+        buffer(&mut pass, 4 + axis, &[8, 0]);
+        let (reducer, seed) = (Reducer::Pairwise(Float::F64), Seed::Value(Element([0; 32])));
+        let output = pass.accesses.len() - 1;
+        pass.steps.push(Step::Reduce { reducer, seed, input, output, axes: 1, flags: 0 });
+    }
+    (program(bodies, pass, 7), vec![bodies; 7])
+}
+
 /// `a.T + b` for square matrices.
 fn transposed() -> (Program, Vec<usize>) {
     let side = ELEMENTS.isqrt();
@@ -112,10 +139,11 @@ fn program(rows: usize, pass: Pass, buffers: usize) -> Program {
 }
 
 fn main() {
-    let benchmarks: [(&str, Make); 4] = [
+    let benchmarks: [(&str, Make); 5] = [
         ("a * b + c - d / e", arithmetic),
         ("sum((a - b) ** 2)", distance),
         ("((x[:, None] - c) ** 2).sum(2)", centres),
+        ("accelerations of bodies", attraction),
         ("a.T + b", transposed),
     ];
     for (name, make) in benchmarks {
@@ -123,16 +151,19 @@ fn main() {
         let mut memory: Vec<Vec<f64>> = lengths.iter().map(|length| vec![1.5; *length]).collect();
         let bases: Vec<*mut u8> = memory.iter_mut().map(|buffer| buffer.as_mut_ptr().cast()).collect();
         let tile = Tile { rows: 0..program.rows, inner: None };
-        let executable = Executable::compile(program);
-        let (mut scratch, flags) = (Scratch::new(), FlagTable::new(1));
-        let mut least = f64::INFINITY;
-        for _ in 0..10 {
-            let start = Instant::now();
-            // SAFETY: the buffers are as long as the accesses reach, and nothing else runs.
-            let partials = unsafe { executable.run(&bases, &tile, &mut scratch, &flags) }.expect("no loop fails");
-            executable.finish(&[partials], &flags).expect("no loop fails");
-            least = least.min(start.elapsed().as_secs_f64());
-        }
-        println!("{name:<32} {:.2} ns an element", least * 1e9 / ELEMENTS as f64);
+        let times = [Joining::Chains, Joining::Code].map(|joining| {
+            let executable = Executable::compile_with(program.clone(), joining);
+            let (mut scratch, flags) = (Scratch::new(), FlagTable::new(1));
+            let mut least = f64::INFINITY;
+            for _ in 0..20 {
+                let start = Instant::now();
+                // SAFETY: the buffers are as long as the accesses reach, and nothing else runs.
+                let partials = unsafe { executable.run(&bases, &tile, &mut scratch, &flags) }.expect("no loop fails");
+                executable.finish(&[partials], &flags).expect("no loop fails");
+                least = least.min(start.elapsed().as_secs_f64());
+            }
+            least * 1e9 / ELEMENTS as f64
+        });
+        println!("{name:<32} {:.2} ns an element with chains, {:.2} with code", times[0], times[1]);
     }
 }

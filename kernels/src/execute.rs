@@ -9,6 +9,7 @@
 mod fold;
 mod index;
 mod join;
+mod lines;
 mod nest;
 mod plan;
 mod registers;
@@ -17,6 +18,7 @@ mod selection;
 mod status;
 mod transfer;
 mod walk;
+mod weave;
 
 use std::ffi::c_int;
 use std::fmt;
@@ -36,6 +38,7 @@ pub use scratch::Scratch;
 pub(crate) use status::Quiet;
 pub use status::{DIVIDE_BY_ZERO, FlagTable, INVALID, OVERFLOW, UNDERFLOW, watched};
 use walk::Cursor;
+pub use weave::Joining;
 
 /// Bytes that the passes of a program should touch per chunk, so that the next pass finds them in cache: a quarter of an L2
 /// of 1 MiB.
@@ -82,6 +85,7 @@ pub struct Executable {
     /// One per pass, for tiles with all of the inner axes.
     plans: Vec<Plan>,
     chunk_rows: usize,
+    joining: Joining,
 }
 
 impl fmt::Debug for Executable {
@@ -93,9 +97,20 @@ impl fmt::Debug for Executable {
 impl Executable {
     /// Makes all decisions that do not depend on the tile.
     pub fn compile(program: Program) -> Executable {
-        let plans = program.passes.iter().map(|pass| Plan::new(&program, pass, Nest::new(pass, None))).collect();
+        Executable::compile_with(program, Joining::Code)
+    }
+
+    /// The same, saying what operations become.
+    pub fn compile_with(program: Program, joining: Joining) -> Executable {
+        let passes = program.passes.iter();
+        let plans = passes.map(|pass| Plan::new(&program, pass, Nest::new(pass, None), joining)).collect();
         let chunk_rows = chunk_rows(&program);
-        Executable { program, plans, chunk_rows }
+        Executable { program, plans, chunk_rows, joining }
+    }
+
+    /// What is done to each block, over all passes: the walks over memory or registers that a test may count.
+    pub fn operations(&self) -> usize {
+        self.plans.iter().map(|plan| if plan.lines.is_some() { 1 } else { plan.operations.len() }).sum()
     }
 
     /// What it was compiled from.
@@ -120,7 +135,7 @@ impl Executable {
         let plans = match (self.program.split, &tile.inner) {
             (Split::Inner(axis), Some(range)) => {
                 let nests = self.program.passes.iter().map(|pass| (pass, Nest::new(pass, Some((axis, range)))));
-                narrowed = nests.map(|(pass, nest)| Plan::new(&self.program, pass, nest)).collect();
+                narrowed = nests.map(|(pass, nest)| Plan::new(&self.program, pass, nest, self.joining)).collect();
                 &narrowed
             }
             _ => &self.plans,
@@ -267,14 +282,33 @@ impl<'a> TileRun<'a> {
         events: &mut status::Events<'_>,
     ) -> Result<(), LoopError> {
         let plan = &self.plans[pass];
-        let pass_range = &self.program.passes[pass].rows;
-        let rows = pass_rows(pass_range, &chunk);
-        if rows.is_empty() {
-            return Ok(());
+        let rows = pass_rows(&self.program.passes[pass].rows, &chunk);
+        let together = match &plan.lines {
+            Some(_) => (lines::LOOKED_AT / plan.nest.row_elements.max(1)).max(1),
+            None => rows.len().max(1),
+        };
+        for start in rows.clone().step_by(together) {
+            let part = start..(start + together).min(rows.end);
+            // SAFETY: the caller's.
+            unsafe { self.run_rows(pass, part, chunk.start, events)? };
         }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`Executable::run`]; `rows` are rows of the pass in the chunk that begins with `chunk_row`.
+    unsafe fn run_rows(
+        &mut self,
+        pass: usize,
+        rows: Range<usize>,
+        chunk_row: usize,
+        events: &mut status::Events<'_>,
+    ) -> Result<(), LoopError> {
+        let plan = &self.plans[pass];
+        let pass_range = &self.program.passes[pass].rows;
         self.pointers.clear();
         for walk in &plan.nest.walks {
-            let address = self.walk_start(walk, rows.start, chunk.start);
+            let address = self.walk_start(walk, rows.start, chunk_row);
             self.pointers.push(address);
         }
         let bases = SmallVec::from_slice(&self.pointers);

@@ -7,6 +7,7 @@ pub mod bins;
 pub mod execute;
 pub mod gather;
 pub mod loops;
+mod machine;
 mod pairwise;
 pub mod program;
 pub mod random;

@@ -169,3 +169,32 @@ def test_methods(operand, method, axis):
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts(text):
     check(text)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 100, 127, 128, 129, 130])
+def test_sums_of_short_lines(length):
+    """Along an inner axis up to past the longest leaf, with differences, products and values kept; each in several layouts."""
+    setup = f"v = np.resize(w, (ROWS, {length})) ; g = v[:5] * 0.5 - 0.25"
+    check("((v[:, None, :] - g[None]) ** 2).sum(2)", setup)
+    check("(v.astype('f4')[:, None] * g.astype('f4')).sum(-1)", setup)
+    check("(np.asfortranarray(v) * 2).sum(1), (v[::-2, ::-1] * 3).sum(1)", setup)
+    check("result = [(-np.abs(v - g[0]) / 3 + 1), 0]; result[1] = result[0].sum(1, keepdims=True)", setup)
+    check("np.argmin(((v[:, None] - g) ** 2).sum(2), 1), (v * 2).sum(1, initial=0.5), v.mean(1)", setup)
+
+
+def test_sums_of_short_lines_of_special_values():
+    setup = "v = np.resize(x, (ROWS, 17)).copy(); v[3] = -0.0; v[5, 4] = np.nan; v[6] = -np.inf; y = v[:3]"
+    check("((v[:, None] - y) * y).sum(2), (v * 1).sum(1), np.sqrt(v).sum(1), (y[0] / v).sum(1)", setup)
+    check("np.argmax((v[:, None] * y).sum(2), 1), (v.astype('f4') * np.float32(1e30) * np.float32(1e30)).sum(1)", setup)
+
+
+def test_long_arithmetic_with_values_used_again():
+    setup = "o = np.linspace(1, 2, COLUMNS)"
+    check("s = [a]\nfor k in range(40): s.append(s[k] * o + s[k // 2] / (o + 3) - np.sqrt(s[0] * s[0]))\nresult = s[-1], s[7]", setup)
+    check("d = a - o; r = d * d + 0.5; t = 1 / (r * np.sqrt(r)); result = (d * t * o).sum(1), (a * t * o).sum(1), (-t).sum(1)", setup)
+    check("d = a - o; a += d * o; a *= -d; result = a - d", setup)
+    check("d = b * 2 - 1; result = (d / (d * d), np.abs(d) * d, -(d + b))", setup)
+
+
+def test_events_of_joined_operations():
+    check("r = (a * 1e200 * 1e200 + 1) / (a - a)\nresult = np.sqrt(-r), r[:, None, :7] * x[:3, :7] - 1", warned=True)

@@ -77,6 +77,7 @@ impl State {
             | Operation::Gather(_)
             | Operation::Scatter(_)
             | Operation::Chain(_)
+            | Operation::Woven(_)
             | Operation::Index { .. }
             | Operation::Accumulate { .. } => None,
         });

@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use super::nest::Nest;
 use super::plan::{Call, Operand, Operation, Pointer, Target};
 use crate::loops::chain::{Action, ChainFunction, function};
+use crate::machine::{Value, Verb};
 
 /// Steps joined into one, on elements of 4 or 8 bytes.
 #[derive(Clone, Debug)]
@@ -98,6 +99,7 @@ fn count_readers(operations: &[Operation], first_register: usize, registers: usi
             Operation::Load(_)
             | Operation::Index { .. }
             | Operation::Chain(_)
+            | Operation::Woven(_)
             | Operation::Enter(_)
             | Operation::Packed(_)
             | Operation::Gather(_)
@@ -177,6 +179,41 @@ impl<'a> Candidate<'a> {
     }
 }
 
+/// An operation that a tape can hold.
+pub(super) struct Exact {
+    pub(super) item_bytes: usize,
+    action: Action,
+}
+
+/// What an operation is on a tape.
+pub(super) fn exact(operation: &Operation) -> Option<Exact> {
+    let Candidate { ufunc, item_bytes, .. } = Candidate::new(operation)?;
+    let action = Action::of_ufunc(ufunc, true).filter(|action| *action != Action::Sign)?;
+    Some(Exact { item_bytes, action })
+}
+
+impl Exact {
+    /// The instruction for these inputs.
+    pub(super) fn instruction(&self, inputs: &[Value]) -> (Verb, [Value; 2]) {
+        let (first, last) = (inputs[0], inputs[inputs.len() - 1]);
+        match self.action {
+            Action::Add | Action::AddTo => (Verb::Add, [first, last]),
+            Action::Subtract | Action::SubtractFrom => (Verb::Subtract, [first, last]),
+            Action::Multiply | Action::MultiplyBy | Action::Square => (Verb::Multiply, [first, last]),
+            Action::Divide | Action::DivideInto => (Verb::Divide, [first, last]),
+            Action::Reciprocal => (Verb::Divide, [Value::Constant(self.one()), last]),
+            Action::Sqrt => (Verb::Sqrt, [first, last]),
+            Action::Negative => (Verb::Negative, [first, last]),
+            Action::Absolute => (Verb::Absolute, [first, last]),
+            Action::Sign | Action::Copy => (Verb::Copy, [first, last]),
+        }
+    }
+
+    fn one(&self) -> u64 {
+        if self.item_bytes == 8 { 1.0_f64.to_bits() } else { u64::from(1.0_f32.to_bits()) }
+    }
+}
+
 /// Whether `earlier` may run later, after `between`, as a part of `longer`.
 fn may_move(earlier: &Chain, between: &[Option<Kept>], longer: &Chain, nest: &Nest) -> bool {
     let reads = |chain: &Chain, base| {
@@ -209,6 +246,7 @@ fn written_walks(operation: &Operation, nest: &Nest) -> impl Iterator<Item = usi
         Operation::Accumulate { output, .. } => smallvec![*output],
         Operation::Chain(chain) => smallvec![chain.output],
         Operation::Load(_)
+        | Operation::Woven(_)
         | Operation::Enter(_)
         | Operation::Packed(_)
         | Operation::Gather(_)

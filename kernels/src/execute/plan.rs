@@ -7,9 +7,11 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::join::{Chain, join};
+use super::lines::LinePass;
 use super::nest::{Nest, PERIOD, Walk, gathers, overlap_in_part, period};
 use super::registers::{CROSS_BLOCK, Register, assign, block_size, crosses, for_each_pointer};
 use super::selection::{Enter, Moved, Packed, pack};
+use super::weave::{Joining, Woven, weave};
 use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
 /// Outputs of at least so many bytes are written past the caches: more than a last-level cache is likely to keep until
@@ -115,6 +117,7 @@ pub(super) enum Operation {
     Gather(Moved),
     Scatter(Moved),
     Chain(Chain),
+    Woven(Woven),
     Index {
         number: Number,
         start: Element,
@@ -157,6 +160,8 @@ pub(super) struct Plan {
     pub(super) storages: Vec<usize>,
     /// Bytes of scratch memory that the storages take.
     pub(super) scratch_bytes: usize,
+    /// All of it as one piece of code; the operations then run only where that raised an event.
+    pub(super) lines: Option<LinePass>,
 }
 
 impl Plan {
@@ -176,13 +181,14 @@ impl Plan {
             | Operation::Gather(_)
             | Operation::Scatter(_)
             | Operation::Chain(_)
+            | Operation::Woven(_)
             | Operation::Index { .. }
             | Operation::Accumulate { .. } => None,
         })
     }
 
     /// Lowers a pass of `program`, whose nest is given.
-    pub(super) fn new(program: &Program, pass: &Pass, nest: Nest) -> Plan {
+    pub(super) fn new(program: &Program, pass: &Pass, nest: Nest, joining: Joining) -> Plan {
         let gathers = gathers(pass, &nest);
         let mut lowering = Lowering {
             pass,
@@ -198,7 +204,10 @@ impl Plan {
             lowering.lower(step);
         }
         let Lowering { operations, mut registers, .. } = lowering;
-        let operations = join(operations, &nest, registers.len());
+        let makes_code = joining == Joining::Code && !operations.iter().any(|operation| operation.masked().is_some());
+        let lines = if makes_code { LinePass::new(&operations, &nest) } else { None };
+        let woven = if makes_code { weave(&operations, &nest, registers.len()) } else { None };
+        let operations = woven.unwrap_or_else(|| join(operations, &nest, registers.len()));
         let mut operations = pack(operations, &nest, &mut registers);
         let (storage_of, storage_count) = assign(&operations, &registers, nest.walks.len());
         let item_bytes = registers.iter().map(|register| register.item_bytes).max().unwrap_or(0);
@@ -221,6 +230,7 @@ impl Plan {
             operations,
             storages: (0..storage_count).map(|storage| storage * spacing).collect(),
             scratch_bytes: storage_count * spacing,
+            lines,
             nest,
         }
     }

@@ -90,6 +90,7 @@ pub(super) fn for_each_pointer(operation: &mut Operation, mut visit: impl FnMut(
             }
             visit(&mut chain.output);
         }
+        Operation::Woven(woven) => woven.operands.iter_mut().for_each(visit),
         Operation::Index { output, .. } => visit(&mut output.pointer),
         Operation::Fold(fold, _) => visit(&mut fold.input.pointer),
         Operation::Accumulate { input, .. } => visit(&mut input.pointer),
@@ -122,6 +123,7 @@ pub(super) fn look_at_pointers(operation: &Operation, mut visit: impl FnMut(&Poi
             }
             visit(&chain.output);
         }
+        Operation::Woven(woven) => woven.operands.iter().for_each(visit),
         Operation::Index { output, .. } => visit(&output.pointer),
         Operation::Fold(fold, _) => visit(&fold.input.pointer),
         Operation::Accumulate { input, .. } => visit(&input.pointer),

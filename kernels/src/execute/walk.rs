@@ -54,6 +54,13 @@ impl Cursor<'_, '_> {
         }
         // SAFETY: passed on.
         unsafe {
+            if let Some(lines) = &self.plan.lines {
+                lines.run(self.pointers, self.plan.nest.axes[0].length(self.rows));
+                if !self.events.pending() {
+                    return Ok(());
+                }
+                self.events.discard();
+            }
             if self.plan.gathers {
                 self.run_gathering()
             } else if self.plan.crosses {
@@ -190,6 +197,7 @@ impl Cursor<'_, '_> {
                     }
                     // Stretches have been formed of them.
                     Operation::Masked(..) => {}
+                    Operation::Woven(woven) => woven.run(self.pointers, count, self.events)?,
                     Operation::Load(Transfer { walk, storage, once, .. }) => {
                         if !once || first == 0 {
                             let source = self.block_walk(*walk, odometer);

@@ -6,9 +6,10 @@ mod events;
 mod interpreter;
 mod loops;
 mod programs;
+mod woven;
 
 use interpreter::interpret;
-use legate_kernels::execute::{Executable, FlagTable, Partials, Scratch};
+use legate_kernels::execute::{Executable, FlagTable, Joining, Partials, Scratch};
 use legate_kernels::program::{Program, Split, Tile};
 use programs::{Case, Random};
 
@@ -37,7 +38,8 @@ fn check(seed: u64, make: impl Fn(&mut Random) -> Case) {
         let case = make(&mut random);
         let text = case.program.to_string();
         let (expected, expected_totals) = interpret(&case);
-        let executable = Executable::compile(case.program.clone());
+        let joining = if number % 3 == 0 { Joining::Chains } else { Joining::Code };
+        let executable = Executable::compile_with(case.program.clone(), joining);
         let mut buffers = case.buffers.clone();
         let bases: Vec<*mut u8> = buffers.iter_mut().map(|buffer| buffer.as_mut_ptr().cast()).collect();
         let flags = FlagTable::new(case.program.flags);
@@ -71,6 +73,11 @@ fn chains_with_long_runs() {
 fn reductions_of_rows_feed_later_passes() {
     check(3, |random| programs::softmax(random, false));
     check(4, |random| programs::softmax(random, true));
+}
+
+#[test]
+fn sums_of_short_lines() {
+    check(7, programs::short_lines);
 }
 
 #[test]

@@ -221,17 +221,21 @@ fn arithmetic(random: &mut Random, pass: &mut Pass, mut operands: Vec<Arg>, step
             operands.push(chosen);
             continue;
         }
-        let kernel = match random.below(3) {
-            0 => loops::add(),
-            1 => loops::subtract(),
-            _ => loops::maximum(),
+        let lookup = |ufunc, inputs: usize| own::lookup(ufunc, &vec![Number::F64; inputs + 1]).expect("a loop of ours");
+        let (kernel, inputs): (Loop, SmallVec<[Arg; 3]>) = match random.below(6) {
+            0 => (loops::add(), smallvec![a, b]),
+            1 => (loops::subtract(), smallvec![a, b]),
+            2 => (lookup("multiply", 2), smallvec![a, b]),
+            3 => (lookup("negative", 1), smallvec![a]),
+            4 => (lookup("absolute", 1), smallvec![a]),
+            _ => (loops::maximum(), smallvec![a, b]),
         };
-        if random.chance(25) {
+        if inputs.len() == 2 && random.chance(12) {
             operands.push(masked(random, pass, [a, b], kernel));
             continue;
         }
         let result = add_register(pass, 8);
-        pass.steps.push(Step::Apply { kernel, inputs: smallvec![a, b], outputs: smallvec![result], flags: 0 });
+        pass.steps.push(Step::Apply { kernel, inputs, outputs: smallvec![result], flags: 0 });
         operands.push(result);
     }
     operands[operands.len() - 1]
@@ -366,6 +370,49 @@ pub(crate) fn softmax(random: &mut Random, long: bool) -> Case {
     let output = add_access(&mut second, access);
     copy(&mut second, result, output);
     builder.program.passes.extend([first, second]);
+    builder.finish(Split::Rows)
+}
+
+/// Arithmetic over short lines, their sums, and sometimes the values too.
+pub(crate) fn short_lines(random: &mut Random) -> Case {
+    let rows = 1 + random.below(12);
+    let mut inner: SmallVec<[usize; 4]> = (0..random.below(3)).map(|_| 1 + random.below(6)).collect();
+    let longest = if random.chance(50) { 20 } else { 140 };
+    inner.push(1 + random.below(longest));
+    let kept = inner.len() - 1;
+    let mut builder = Builder::new(random, rows, inner);
+    let mut pass = builder.pass();
+    let mut value = builder.input();
+    let mut operands = vec![add_access(&mut pass, value)];
+    for _ in 0..builder.random.below(3) {
+        value = if builder.random.chance(20) { builder.constant() } else { builder.input() };
+        operands.push(add_access(&mut pass, value));
+    }
+    let mut result = operands[0];
+    for _ in 0..builder.random.below(6) {
+        let other = operands[builder.random.below(operands.len())];
+        let ufunc = ["add", "subtract", "multiply", "negative"][builder.random.below(4)];
+        let inputs: SmallVec<[Arg; 3]> = if ufunc == "negative" { smallvec![result] } else { smallvec![result, other] };
+        let kernel = own::lookup(ufunc, &vec![Number::F64; inputs.len() + 1]).expect("a loop of ours");
+        result = add_register(&mut pass, 8);
+        pass.steps.push(Step::Apply { kernel, inputs, outputs: smallvec![result], flags: 0 });
+        operands.push(result);
+    }
+    if builder.random.chance(20) {
+        let access = builder.output();
+        let output = add_access(&mut pass, access);
+        copy(&mut pass, result, output);
+    }
+    for _ in 0..1 + builder.random.below(2) {
+        let mut kept_axes = builder.all();
+        kept_axes[1 + kept] = false;
+        let access = builder.buffer(8, &kept_axes, false);
+        let Arg::Access(output) = add_access(&mut pass, access) else { unreachable!() };
+        let seed = Seed::Value(element(builder.random.double()));
+        let reducer = Reducer::Pairwise(Float::F64);
+        pass.steps.push(Step::Reduce { reducer, seed, input: result, output, axes: 1, flags: 0 });
+    }
+    builder.program.passes.push(pass);
     builder.finish(Split::Rows)
 }
 
