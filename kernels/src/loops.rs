@@ -11,6 +11,8 @@ pub(crate) mod chain;
 mod copy;
 pub mod half;
 mod lanes;
+pub(crate) mod magnitude;
+mod places;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 pub use copy::copy_strided;
 use lanes::Width;
+pub(crate) use places::{count_set, places_of};
 
 use crate::program::{Loop, LoopFunction, Number};
 
@@ -82,6 +85,11 @@ pub fn lookup(ufunc: &str, types: &[Number]) -> Option<Loop> {
     let codes = |types: &[Number]| types.iter().map(|number| number.code()).collect::<String>();
     arithmetic::function(Width::best(), ufunc, types)
         .map(|function| own(function, format!("{ufunc} {}->{}", codes(inputs), codes(output)), 0))
+}
+
+/// The name that a loop of NumPy's is to have, where `execute` knows more of it than the ufunc's.
+pub fn borrowed_name(ufunc: &str, types: &[Number]) -> Option<String> {
+    magnitude::name(ufunc, types)
 }
 
 /// A loop of ours; those of any element size find the size in place of the auxiliary data.

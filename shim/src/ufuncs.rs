@@ -130,9 +130,13 @@ fn ask(shim: &Shim, ufunc: &Bound<'_, PyAny>, kinds: &[Kind], name: &'static str
     if may_raise(name, &natives) {
         return Ok(None);
     }
-    let Some((borrowed, silent)) = borrow(ufunc, &answer.get_item(1)?, name)? else { return Ok(None) };
     let numbers: Option<SmallVec<[Number; 4]>> = natives.iter().map(|native| native.number).collect();
-    let own = numbers.and_then(|numbers| loops::lookup(name, &numbers));
+    let (own, known) = match &numbers {
+        Some(numbers) => (loops::lookup(name, numbers), loops::borrowed_name(name, numbers)),
+        None => (None, None),
+    };
+    let borrowed = borrow(ufunc, &answer.get_item(1)?, known.as_deref().unwrap_or(name))?;
+    let Some((borrowed, silent)) = borrowed else { return Ok(None) };
     Ok(Some(Resolution {
         inputs: natives[..kinds.len()].iter().copied().collect(),
         outputs: natives[kinds.len()..].iter().copied().collect(),

@@ -72,6 +72,15 @@ a[::2] *= 3
 a.T[1:3] *= 2
 np.add(a, b, out=f)
 np.multiply(a, 2, out=a, where=m)
+np.abs(c) <= 2
+np.abs(c) < abs(complex(c[1, 1]))
+np.abs(c.astype('c8')) > 3
+abs(c[::2, ::-1]) >= 2.5
+np.abs(c / 0) <= 2
+np.abs(c * 1e-200) <= 1e-199
+np.abs(c) > np.nan
+np.abs(c).view('i8') <= 4
+(np.abs(c * 1e200) <= 2) | (np.abs(c) <= 0)
 np.sqrt(abs(a), out=a[::-1])
 np.add(a, 1, out=i, casting='unsafe')
 np.add(i, 1, out=a)

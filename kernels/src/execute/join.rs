@@ -7,10 +7,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::nest::Nest;
-use super::plan::{Call, Operand, Operation, Pointer, Target};
+use super::nest::{Base, Nest};
+use super::plan::{Call, Kernel, Operand, Operation, Pointer, Target};
 use crate::loops::chain::{Action, ChainFunction, function};
+use crate::loops::magnitude;
 use crate::machine::{Value, Verb};
+use crate::program::{Element, Memory};
 
 /// Steps joined into one, on elements of 4 or 8 bytes.
 #[derive(Clone, Debug)]
@@ -73,6 +75,51 @@ pub(super) fn join(operations: Vec<Operation>, nest: &Nest, registers: usize) ->
         Some(_) | None => kept.operation,
     };
     kept.into_iter().flatten().map(finish).collect()
+}
+
+/// Has comparisons of absolute values of complex numbers with a constant done by one loop, where nobody else wants the values.
+pub(super) fn join_magnitudes(
+    mut operations: Vec<Operation>,
+    nest: &Nest,
+    constants: &[Element],
+    registers: usize,
+) -> Vec<Operation> {
+    let first_register = nest.walks.len();
+    let readers = count_readers(&operations, first_register, registers);
+    let constant = |pointer: Pointer| match nest.walks.get(pointer)?.base {
+        Base::Memory(Memory::Constant(constant)) => constants.get(constant),
+        Base::Memory(_) | Base::Index => None,
+    };
+    let mut place = 1;
+    while place < operations.len() {
+        let joined = match &operations[place - 1..=place] {
+            [Operation::Call(absolute), Operation::Call(compare)] if absolute.pointers.len() == 2 => {
+                let value = absolute.pointers[1];
+                let is_alone = value.checked_sub(first_register).is_some_and(|register| readers[register] == 1);
+                let limit = (is_alone && compare.pointers.len() == 3 && compare.pointers[0] == value)
+                    .then(|| constant(compare.pointers[1]))
+                    .flatten();
+                limit.and_then(|limit| magnitude::joined(&absolute.kernel.0, &compare.kernel.0, *limit)).map(|kernel| {
+                    Call {
+                        kernel: Kernel(kernel),
+                        pointers: smallvec![absolute.pointers[0], compare.pointers[2]],
+                        inputs: 1,
+                        strides: smallvec![absolute.strides[0], compare.strides[2]],
+                        flags: absolute.flags,
+                    }
+                })
+            }
+            _ => None,
+        };
+        match joined {
+            Some(call) => {
+                operations[place - 1] = Operation::Call(call);
+                operations.remove(place);
+            }
+            None => place += 1,
+        }
+    }
+    operations
 }
 
 /// How many operations read each of `registers` registers.

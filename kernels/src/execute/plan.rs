@@ -6,11 +6,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::join::{Chain, join};
+use super::join::{Chain, join, join_magnitudes};
 use super::lines::LinePass;
 use super::nest::{Nest, PERIOD, Walk, gathers, overlap_in_part, period};
 use super::registers::{CROSS_BLOCK, Register, assign, block_size, crosses, for_each_pointer};
-use super::selection::{Enter, Moved, Packed, pack};
+use super::selection::{Enter, Moved, Packed, ROOM, pack};
 use super::weave::{Joining, Woven, weave};
 use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
@@ -20,6 +20,9 @@ const STREAM_BYTES: usize = 64 << 20;
 
 /// Runs of fewer bytes are not: their first and last cache lines would be written in part.
 const STREAM_RUN: usize = 4 << 10;
+
+/// Bytes that keep registers off the same places within a page.
+const SPACING: usize = 576;
 
 /// An index into the table of current addresses: first the walks, then the storages.
 pub(super) type Pointer = usize;
@@ -204,6 +207,7 @@ impl Plan {
             lowering.lower(step);
         }
         let Lowering { operations, mut registers, .. } = lowering;
+        let operations = join_magnitudes(operations, &nest, &program.constants, registers.len());
         let makes_code = joining == Joining::Code && !operations.iter().any(|operation| operation.masked().is_some());
         let lines = if makes_code { LinePass::new(&operations, &nest) } else { None };
         let woven = if makes_code { weave(&operations, &nest, registers.len()) } else { None };
@@ -214,7 +218,8 @@ impl Plan {
         let block = block_size(&nest, gathers, storage_count, item_bytes, &operations);
         let crosses = !gathers && crosses(&nest, &operations);
         let block = if crosses { block.min(CROSS_BLOCK) } else { block };
-        let spacing = (block * item_bytes).next_multiple_of(4096) + 576;
+        let spacing = (block * item_bytes).next_multiple_of(4096) + SPACING;
+        const { assert!(SPACING >= ROOM, "lists of places may run over") };
         let first = nest.walks.len();
         for operation in &mut operations {
             for_each_pointer(operation, |pointer| {

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::nest::{Base, Nest};
 use super::plan::{Call, Operand, Operation, Pointer};
 use super::registers::{Register, look_at_pointers};
+use crate::loops;
 
 /// Where a stretch begins.
 #[derive(Clone, Debug)]
@@ -220,24 +221,40 @@ impl Packing<'_> {
     }
 }
 
-/// Lists the places of the bytes that are not 0; how many there are.
+/// Lists the places of the bytes that are not 0, unless they are all; how many there are.
 ///
 /// # Safety
-/// There must be `count` bytes, and room for as many places.
+/// There must be `count` bytes, and room for as many places and [`ROOM`] more bytes.
 pub(super) unsafe fn find(mask: *const u8, stride: isize, count: usize, places: *mut u32) -> usize {
-    let mut found = 0;
     // SAFETY: the caller's.
     unsafe {
-        if stride == 0 {
-            let all = if count > 0 && *mask != 0 { count } else { 0 };
-            (0..all).for_each(|place| *places.add(place) = place as u32);
-            return all;
-        }
-        for place in 0..count {
-            *places.add(found) = place as u32;
-            found += usize::from(*mask.offset(stride * place.cast_signed()) != 0);
+        match stride {
+            0 if count > 0 && *mask != 0 => count,
+            0 => 0,
+            1 => find_dense(std::slice::from_raw_parts(mask, count), places),
+            _ => {
+                let mut found = 0;
+                for place in 0..count {
+                    *places.add(found) = place as u32;
+                    found += usize::from(*mask.offset(stride * place.cast_signed()) != 0);
+                }
+                found
+            }
         }
     }
+}
+
+/// Bytes that [`find`] may write behind the places.
+pub(super) const ROOM: usize = 64;
+
+unsafe fn find_dense(mask: &[u8], places: *mut u32) -> usize {
+    // All and nothing need no list.
+    let found = loops::count_set(mask);
+    if found == 0 || found == mask.len() {
+        return found;
+    }
+    // SAFETY: the caller's.
+    unsafe { loops::places_of(mask, places) };
     found
 }
 
