@@ -33,6 +33,28 @@ pub unsafe fn sum(indices: Strided, weights: Strided, count: usize, bins: &mut [
     }
 }
 
+/// Adds one to the bin of each of `count` values (f64) that lies between the first and the last of the edges, which are as far apart as
+/// `limits` say: the arithmetic of `numpy.histogram`, step by step.
+///
+/// # Safety
+/// The values must be there. There is one more edge than bins, and at least one bin.
+pub unsafe fn tally(values: Strided, count: usize, edges: &[f64], limits: (f64, f64), bins: &mut [u64]) {
+    let (first, last) = limits;
+    let (width, parts) = (last - first, bins.len() as f64);
+    let most = bins.len() - 1;
+    for position in 0..count {
+        // SAFETY: the caller's.
+        let value = unsafe { values.at(position).cast::<f64>().read_unaligned() };
+        if !(value >= first && value <= last) {
+            continue;
+        }
+        let mut place = (((value - first) / width * parts) as usize).min(most);
+        place = place.saturating_sub(usize::from(value < edges[place]));
+        place += usize::from(value >= edges[place + 1] && place != most);
+        bins[place] += 1;
+    }
+}
+
 /// A number that is searched for.
 pub trait Searched: Copy {
     /// Whether it is sorted before another.
@@ -92,6 +114,15 @@ mod tests {
             search(&edges, strided(&mut values), 4, strided(&mut right), true);
         }
         assert_eq!((left, right), ([3, 1, 0, 3], [4, 2, 0, 3]));
+    }
+
+    #[test]
+    fn values_outside_and_nan_are_in_no_bin() {
+        let mut values = [0.0, 0.1, 0.5, 1.0, 1.1, -0.1, f64::NAN];
+        let mut counts = [0; 2];
+        // SAFETY: seven values; three edges of two bins.
+        unsafe { tally(strided(&mut values), 7, &[0.0, 0.5, 1.0], (0.0, 1.0), &mut counts) };
+        assert_eq!(counts, [2, 2]);
     }
 
     #[test]

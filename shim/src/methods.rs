@@ -24,7 +24,7 @@ const GIVE_NEW: [&str; 11] =
     ["argsort", "cumprod", "cumsum", "item", "mean", "round", "std", "tobytes", "tolist", "trace", "var"];
 
 /// Methods that NumPy writes in C and whose handler is ours: no frame of it is in a traceback.
-const PICKING: [&str; 4] = ["compress", "nonzero", "put", "take"];
+const PICKING: [&str; 5] = ["compress", "nonzero", "partition", "put", "take"];
 
 /// A method through the table, or on the host.
 fn dispatch<'py>(
@@ -104,7 +104,7 @@ macro_rules! dispatched_methods {
 }
 
 dispatched_methods! {
-    argpartition argsort byteswap choose clip compress cumprod cumsum dot dump dumps getfield item mean nonzero
+    argpartition byteswap choose clip compress cumprod cumsum dot dump dumps getfield item mean nonzero
     partition put repeat round searchsorted setfield std take to_device tobytes tofile tolist trace var
     __array_namespace__ __dlpack__ __dlpack_device__ __reduce__ __reduce_ex__ __setstate__ __deepcopy__ __format__
 }
@@ -311,6 +311,18 @@ impl DeferredArray {
             return Ok(py.None().into_bound(py));
         }
         dispatch(slf, "sort", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn argsort<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match sort::order(started(slf.py()), slf, args, kwargs)? {
+            Some(order) => Ok(order),
+            None => dispatch(slf, "argsort", args, kwargs),
+        }
     }
 
     fn conj<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -7,7 +7,7 @@ use crate::array::{DeferredArray, deferred};
 use crate::future::{Future, future, settled};
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{bins, create, mask, rows};
+use crate::ops::{batches, bins, create, mask, rows, sort};
 use crate::report::Row;
 use crate::settings::Settings;
 use crate::state::{self, shim};
@@ -302,12 +302,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(after_fork, module)?,
         wrap_pyfunction!(forked, module)?,
         wrap_pyfunction!(set_metaclass, module)?,
+        wrap_pyfunction!(batches::in_parts, module)?,
         wrap_pyfunction!(bins::binned, module)?,
         wrap_pyfunction!(bins::searched, module)?,
+        wrap_pyfunction!(bins::tallied, module)?,
         wrap_pyfunction!(mask::positions, module)?,
         wrap_pyfunction!(rows::check_indices, module)?,
         wrap_pyfunction!(rows::taken, module)?,
         wrap_pyfunction!(rows::put, module)?,
+        wrap_pyfunction!(sort::select, module)?,
         wrap_pyfunction!(create::zeros, module)?,
         wrap_pyfunction!(create::empty, module)?,
         wrap_pyfunction!(create::ones, module)?,

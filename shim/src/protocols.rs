@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::array::DeferredArray;
 use crate::host;
 use crate::operators::{Outcome, apply, at_once, named};
-use crate::ops::{product, reduce, scan};
+use crate::ops::{batches, product, reduce, scan};
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs;
@@ -72,6 +72,9 @@ pub(crate) fn called_plainly<'py>(
                 return Ok(product);
             }
             let args = PyTuple::new(py, operands.iter().map(|operand| (*operand).clone()))?;
+            if let Some(made) = batches::generalised(shim, ufunc, &args, None)? {
+                return Ok(made);
+            }
             // Not by the hook, which brought it here.
             host::call(&ufunc.getattr(pyo3::intern!(py, "__call__"))?, &args, None, ufuncs::ufunc_name(shim, ufunc)?)
         }
@@ -111,6 +114,11 @@ pub(crate) fn by_protocol<'py>(
                 {
                     return Ok(product);
                 }
+            }
+            if method.to_str()? == "__call__"
+                && let Some(made) = batches::generalised(shim, ufunc, inputs, kwargs)?
+            {
+                return Ok(made);
             }
             host::call(&ufunc.getattr(method)?, inputs, kwargs, ufuncs::ufunc_name(shim, ufunc)?)
         }

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "binds the kernels of bins to addresses")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use legate_kernels::bins;
@@ -69,7 +70,10 @@ pub(crate) fn binned<'py>(
     let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
         let indices = addresses[0].wrapping_add_signed(offset);
         let made = match start {
-            None => counts(indices, count, exchange)?,
+            // SAFETY: the rows are an unbroken stretch of the indices, which are done and inside the bins.
+            None => counts(count, exchange, |rows, own| unsafe {
+                bins::count(at(indices + rows.start * BYTES, BYTES), rows.len(), own);
+            })?,
             Some(first) => sums(indices, addresses[1].wrapping_add_signed(first), count, exchange)?,
         };
         told.get_or_init(|| made);
@@ -80,7 +84,42 @@ pub(crate) fn binned<'py>(
     Ok(found.get().map(|bytes| PyBytes::new(py, bytes)))
 }
 
-fn counts(indices: usize, count: usize, exchange: &Exchange<'_>) -> Result<Vec<u8>, TransportError> {
+/// How many of the unbroken `float64` values are in each of the bins that lie between edges (their bytes) as far apart as `limits` say,
+/// by `numpy.histogram`'s arithmetic. The numbers' bytes; `None` when it is for the host.
+#[pyfunction]
+pub(crate) fn tallied<'py>(
+    values: &Bound<'py, DeferredArray>,
+    edges: &[u8],
+    limits: (f64, f64),
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let py = values.py();
+    let shim = started(py);
+    let Some((offset, size, _)) = unbroken(py, shim, values, b'd') else { return Ok(None) };
+    let edges: Vec<f64> = words(edges).map(f64::from_ne_bytes).collect();
+    let count = edges.len() - 1;
+    let operands = smallvec![column(&values.get().storage(py), offset, BYTES, Privilege::Read)];
+    let found: Arc<OnceLock<Vec<u8>>> = Arc::default();
+    let told = found.clone();
+    let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
+        let values = addresses[0].wrapping_add_signed(offset);
+        // SAFETY: the rows are an unbroken stretch of the values, which are done.
+        let made = counts(count, exchange, |rows, own| unsafe {
+            bins::tally(at(values + rows.start * BYTES, BYTES), rows.len(), &edges, limits, own);
+        })?;
+        told.get_or_init(|| made);
+        Ok(())
+    };
+    let sequence = issue(py, shim, "histogram", (1, 0), smallvec![size, 1], operands, task)?;
+    shim.wait(py, sequence)?;
+    Ok(found.get().map(|bytes| PyBytes::new(py, bytes)))
+}
+
+/// Adds up, over all shards, what `add` counts in ranges of rows.
+fn counts(
+    count: usize,
+    exchange: &Exchange<'_>,
+    add: impl Fn(Range<usize>, &mut [u64]) + Sync,
+) -> Result<Vec<u8>, TransportError> {
     let rows = exchange.rows();
     // As many tasks as leave each more to count than to add up.
     let most = exchange.workers().threads().min(rows.len() / count.max(TASK_ELEMENTS)).max(1);
@@ -89,9 +128,7 @@ fn counts(indices: usize, count: usize, exchange: &Exchange<'_>) -> Result<Vec<u
     exchange.workers().each(most, &|colour| {
         let tile = partition.tile(colour);
         let mut own = vec![0; count];
-        let first = indices + (rows.start + tile.start) * BYTES;
-        // SAFETY: the rows are an unbroken stretch of the indices, which are done and inside the bins.
-        unsafe { bins::count(at(first, BYTES), tile.len(), &mut own) };
+        add(rows.start + tile.start..rows.start + tile.end, &mut own);
         total.lock().iter_mut().zip(own).for_each(|(total, own)| *total += own);
     });
     let own: Vec<u8> = total.into_inner().iter().flat_map(|count| count.to_ne_bytes()).collect();

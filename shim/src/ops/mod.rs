@@ -1,6 +1,7 @@
 //! Operations with launches of their own, a room each.
 
 pub(crate) mod assign;
+pub(crate) mod batches;
 pub(crate) mod bins;
 pub(crate) mod choose;
 pub(crate) mod create;

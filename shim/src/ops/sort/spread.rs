@@ -9,13 +9,13 @@
 use std::ffi::c_void;
 
 use legate_kernels::program::Number;
-use legate_kernels::sort::{self, Sortable};
+use legate_kernels::sort::{self, Merged};
 use legate_runtime::transport::{Receive, Send, TransportError};
 use legate_runtime::{Exchange, Parallel, Privilege};
 use pyo3::prelude::*;
 use smallvec::smallvec;
 
-use super::{Memory, merge_all};
+use super::merges::{Memory, merge_all};
 use crate::array::{DeferredArray, Shape};
 use crate::numpy_api::{SortFunction, sort_of};
 use crate::ops::exchange::{issue, rows, stretch};
@@ -81,7 +81,7 @@ pub(super) fn in_place<'py>(
 }
 
 /// Sorts this shard's rows of an array of one axis, at byte `offset` of its field.
-fn flat<T: Sortable>(
+fn flat<T: Merged>(
     values: Memory,
     offset: usize,
     sort: SortFunction,
@@ -123,7 +123,7 @@ fn run(sort: SortFunction, address: usize, length: usize) {
 }
 
 /// Sorts a part on all workers.
-fn parted<T: Sortable>(workers: &dyn Parallel, own: Memory, room: Memory, sort: SortFunction) {
+fn parted<T: Merged>(workers: &dyn Parallel, own: Memory, room: Memory, sort: SortFunction) {
     let parts = workers.threads().min(own.length / TASK_ELEMENTS).max(1).next_power_of_two();
     let bounds: Vec<usize> = (0..=parts).map(|part| part * own.length / parts).collect();
     workers.each(parts, &|part| {
@@ -133,7 +133,7 @@ fn parted<T: Sortable>(workers: &dyn Parallel, own: Memory, room: Memory, sort: 
 }
 
 /// Where, in this shard's sorted part, what is to live at each shard begins; and its end. Equal numbers go by shards.
-fn cuts<T: Sortable>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, TransportError> {
+fn cuts<T: Merged>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, TransportError> {
     // SAFETY: see `flat`; nobody writes it meanwhile.
     let own = unsafe { own.stretch::<T>(0, own.length) };
     let shards = exchange.shards();
@@ -171,7 +171,7 @@ fn cuts<T: Sortable>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>,
 }
 
 /// The least and the greatest key of all shards' sorted parts.
-fn ends<T: Sortable>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), TransportError> {
+fn ends<T: Merged>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), TransportError> {
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     // Both as the largest of all: the least one with its bits turned.
     let found = (own.first().map_or(0, |first| !first.key()), own.last().map_or(0, |last| last.key()));
@@ -186,7 +186,7 @@ fn ends<T: Sortable>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), T
 
 /// Sends each shard its numbers of this one's sorted part, and takes those of the others into the room, one shard's behind the
 /// other's.
-fn trade<T: Sortable>(
+fn trade<T: Merged>(
     exchange: &Exchange<'_>,
     own: Memory,
     room: Memory,
