@@ -11,7 +11,7 @@ use pyo3::types::{PyFloat, PyInt, PyTuple};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::{DeferredArray, PHANTOM, deferred};
+use crate::array::{DeferredArray, PHANTOM, Shape, deferred};
 use crate::events::Mood;
 use crate::future::{future, settled};
 use crate::host;
@@ -134,6 +134,9 @@ pub(crate) fn apply<'py>(
     } else if mask.is_some() {
         return Ok(HOST);
     }
+    if mask.is_some() && resolution.kernel.owner.is_some() && !are_side_by_side(&inputs, targets.as_deref()) {
+        return Ok(HOST);
+    }
     let map = Map { resolution: &resolution, name: resolution.name, inputs, mask, shape, mood };
     let results = match map.issue(py, shim, targets) {
         Ok(Some(results)) => results,
@@ -149,6 +152,16 @@ pub(crate) fn apply<'py>(
         return Ok(Outcome::Done(results[0].clone().into_any()));
     }
     Ok(Outcome::Done(PyTuple::new(py, results)?.into_any()))
+}
+
+/// Whether elements that a mask selects may be packed: all arrays lie without gaps and in one order. Loops of NumPy's own may give
+/// other bits for elements apart from one another.
+fn are_side_by_side(inputs: &[Value<'_>], targets: Option<&[Target<'_>]>) -> bool {
+    let arrays = inputs.iter().filter_map(|value| match value {
+        Value::Array { shape, .. } => Some(shape),
+        Value::Weak(_) | Value::Constant { .. } => None,
+    });
+    arrays.chain(targets.unwrap_or_default().iter().map(|target| &target.shape)).all(Shape::is_c_contiguous)
 }
 
 /// Whether the program has waited for all that was issued on an operand, and every shard has its newest values; host operands

@@ -42,6 +42,12 @@ m = m[:, 1:]; a[:, 1:][m] = a[:, :-1][m]
 m = m[:, 1:]; a[:, 1:][m] += a[:, :-1][m]
 a[m] = a[::-1][m]
 a[m] = a[::-1][m] + a[m]
+m = i == i; a[m] = np.log1p(abs(a[::-1, ::-1][m]))
+m = i == i; a[m] = np.expm1(a.T.ravel()[::-1].reshape(a.shape)[m])
+m = i == i; s[m[::-2, 1::3]] = np.tanh(s[m[::-2, 1::3]])
+np.log1p(abs(a)[::-1, ::-1], out=a, where=m)
+np.log1p(abs(a)[::-1, ::-1], out=a, where=i == i)
+np.exp(a[:, ::-1], out=f, where=m)
 m[m] = m[m]
 m[m] = ~m[m]; a[m] = 0
 m[m] = np.invert(m[m]); a[m] = 5; m[m] = a[m] > 5

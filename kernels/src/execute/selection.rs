@@ -22,6 +22,8 @@ pub(super) struct Enter {
     pub(super) places: Pointer,
     /// The first operation behind the stretch.
     pub(super) until: usize,
+    /// Whether all operands lie side by side in the block, as packed ones do: some loops give other bits where they do not.
+    pub(super) is_dense: bool,
 }
 
 /// A loop call of a stretch.
@@ -163,7 +165,7 @@ impl Packing<'_> {
     fn enter(&mut self, mask: Operand) -> usize {
         self.known.clear();
         self.places = self.register(PLACE_BYTES);
-        self.packed.push(Operation::Enter(Enter { mask, places: self.places, until: 0 }));
+        self.packed.push(Operation::Enter(Enter { mask, places: self.places, until: 0, is_dense: true }));
         self.packed.len() - 1
     }
 
@@ -171,6 +173,25 @@ impl Packing<'_> {
         let behind = self.packed.len();
         if let Some(Operation::Enter(enter)) = open.and_then(|(_, start)| self.packed.get_mut(start)) {
             enter.until = behind;
+        }
+        let is_dense = |operation: &Operation| match operation {
+            Operation::Gather(moved) | Operation::Scatter(moved) => moved.block.stride == moved.packed.stride,
+            Operation::Load(_)
+            | Operation::Store(_)
+            | Operation::Call(_)
+            | Operation::Masked(..)
+            | Operation::Enter(_)
+            | Operation::Packed(_)
+            | Operation::Chain(_)
+            | Operation::Woven(_)
+            | Operation::Index { .. }
+            | Operation::Fold(..)
+            | Operation::Accumulate { .. } => true,
+        };
+        let Some((_, start)) = open else { return };
+        let all = self.packed[start..].iter().all(is_dense);
+        if let Operation::Enter(enter) = &mut self.packed[start] {
+            enter.is_dense = all;
         }
     }
 
@@ -221,17 +242,16 @@ impl Packing<'_> {
     }
 }
 
-/// Lists the places of the bytes that are not 0, unless they are all; how many there are.
+/// Lists the places of the bytes that are not 0, if they are all only where `lists_all`; how many there are.
 ///
 /// # Safety
 /// There must be `count` bytes, and room for as many places and [`ROOM`] more bytes.
-pub(super) unsafe fn find(mask: *const u8, stride: isize, count: usize, places: *mut u32) -> usize {
+pub(super) unsafe fn find(mask: *const u8, stride: isize, count: usize, places: *mut u32, lists_all: bool) -> usize {
     // SAFETY: the caller's.
     unsafe {
         match stride {
-            0 if count > 0 && *mask != 0 => count,
-            0 => 0,
-            1 => find_dense(std::slice::from_raw_parts(mask, count), places),
+            0 if count == 0 || *mask == 0 => 0,
+            1 => find_dense(std::slice::from_raw_parts(mask, count), places, lists_all),
             _ => {
                 let mut found = 0;
                 for place in 0..count {
@@ -247,10 +267,10 @@ pub(super) unsafe fn find(mask: *const u8, stride: isize, count: usize, places: 
 /// Bytes that [`find`] may write behind the places.
 pub(super) const ROOM: usize = 64;
 
-unsafe fn find_dense(mask: &[u8], places: *mut u32) -> usize {
+unsafe fn find_dense(mask: &[u8], places: *mut u32, lists_all: bool) -> usize {
     // All and nothing need no list.
     let found = loops::count_set(mask);
-    if found == 0 || found == mask.len() {
+    if found == 0 || (found == mask.len() && !lists_all) {
         return found;
     }
     // SAFETY: the caller's.

@@ -173,8 +173,9 @@ impl Cursor<'_, '_> {
                     Operation::Chain(chain) => self.chain(chain, count),
                     Operation::Enter(enter) => {
                         let places = self.pointers[enter.places].cast();
-                        selected = selection::find(self.pointers[enter.mask.pointer], enter.mask.stride, count, places);
-                        is_whole = selected == count;
+                        let (mask, lists_all) = (enter.mask, !enter.is_dense);
+                        selected = selection::find(self.pointers[mask.pointer], mask.stride, count, places, lists_all);
+                        is_whole = selected == count && enter.is_dense;
                         if selected == 0 {
                             next = enter.until;
                         }
