@@ -13,6 +13,7 @@ pub mod half;
 mod lanes;
 pub(crate) mod magnitude;
 mod places;
+pub(crate) mod rows;
 mod select;
 #[cfg(test)]
 mod tests;

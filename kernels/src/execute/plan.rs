@@ -12,6 +12,7 @@ use super::nest::{Nest, PERIOD, Walk, gathers, overlap_in_part, period};
 use super::registers::{CROSS_BLOCK, Register, assign, block_size, crosses, for_each_pointer};
 use super::selection::{Enter, Moved, Packed, ROOM, pack};
 use super::weave::{Joining, Woven, weave};
+use crate::loops::rows::{self, RowsFunction};
 use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
 /// Outputs of at least so many bytes are written past the caches: more than a last-level cache is likely to keep until
@@ -132,6 +133,8 @@ pub(super) enum Operation {
     Fold(Fold, usize),
     Accumulate {
         kernel: Kernel,
+        /// What folds several lines at once, if there is something better than the kernel.
+        rows: Option<RowsFunction>,
         seed: Seed,
         input: Operand,
         output: usize,
@@ -280,6 +283,7 @@ impl Lowering<'_> {
             Step::Accumulate { kernel, seed, input, output, flags } => {
                 let operand = self.input(*input, &[]);
                 self.operations.push(Operation::Accumulate {
+                    rows: rows::function(&kernel.name),
                     kernel: Kernel(kernel.clone()),
                     seed: *seed,
                     input: operand,

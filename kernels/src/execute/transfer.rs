@@ -10,6 +10,7 @@ use super::LoopError;
 use super::plan::Kernel;
 use super::walk::{Batch, BlockWalk, invoke};
 use crate::loops;
+use crate::loops::rows::{Rows, RowsFunction};
 use crate::program::Seed;
 
 /// Copies the block's elements to `register`, one after the other.
@@ -169,7 +170,7 @@ pub(super) fn finish_streams() {}
 /// # Safety
 /// `source` and `target` must hold `count` elements each.
 pub(super) unsafe fn accumulate(
-    kernel: &Kernel,
+    (kernel, rows): (&Kernel, Option<RowsFunction>),
     seed: Seed,
     source: (*mut u8, isize),
     target: &BlockWalk<'_>,
@@ -177,16 +178,33 @@ pub(super) unsafe fn accumulate(
     count: usize,
 ) -> Result<(), LoopError> {
     let (input, stride) = source;
+    let dense = item_bytes.cast_signed();
     let mut result = Ok(());
-    target.for_each_line(count, |address, length, before, is_first| {
-        if result.is_err() {
-            return;
-        }
-        let input = input.wrapping_offset(stride * before.cast_signed());
-        // SAFETY: a line lies within the block.
-        result = unsafe {
-            accumulate_line(kernel, seed, (input, stride), (address, target.stride), item_bytes, length, is_first)
+    target.for_each_batch(count, |batch| {
+        let line = |number: usize| {
+            let before = (batch.before + number * batch.run).cast_signed();
+            let address = batch.address.wrapping_offset(batch.line_stride * number.cast_signed());
+            (address, input.wrapping_offset(stride * before))
         };
+        // Lines with one target, from the second on: the first may have to seed it.
+        let together = rows.filter(|_| batch.line_stride == 0 && stride == dense && target.stride == dense);
+        for number in 0..if together.is_some() { batch.lines.min(1) } else { batch.lines } {
+            let (address, input) = line(number);
+            let is_first = batch.is_first && (number == 0 || batch.line_stride != 0);
+            if result.is_ok() {
+                // SAFETY: a line lies within the block.
+                result = unsafe {
+                    let (source, target) = ((input, stride), (address, target.stride));
+                    accumulate_line(kernel, seed, source, target, item_bytes, batch.run, is_first)
+                };
+            }
+        }
+        if let Some(fold) = together.filter(|_| batch.lines > 1) {
+            let (address, first) = line(1);
+            let step = dense * batch.run.cast_signed();
+            // SAFETY: as above; an accumulated target is apart from what is read.
+            unsafe { fold(address, &Rows { first, step, rows: batch.lines - 1, count: batch.run }) };
+        }
     });
     result
 }

@@ -11,14 +11,14 @@ use crate::execute::Quiet;
 use crate::program::{LoopFunction, Number};
 
 /// Something done to one element.
-trait Unary {
+pub(super) trait Unary {
     /// # Safety
     /// As for the methods of [`Lanes`].
     unsafe fn apply<V: Lanes>(value: V) -> V;
 }
 
 /// Something done to two elements.
-trait Binary {
+pub(super) trait Binary {
     /// Whether NumPy hides the events of comparing NaNs.
     const QUIET: bool;
 
@@ -29,7 +29,7 @@ trait Binary {
 
 macro_rules! operations {
     ($kind:ident: $($name:ident($($value:ident),*) $body:expr $(, QUIET = $quiet:literal)?;)*) => {$(
-        struct $name;
+        pub(super) struct $name;
 
         impl $kind for $name {
             $(const QUIET: bool = $quiet;)?

@@ -216,3 +216,33 @@ fn copies_swaps_and_selections_of_any_size() {
         }
     }
 }
+
+#[test]
+fn rows_together_give_what_the_loop_gives_row_after_row() {
+    for name in ["add", "multiply", "maximum", "minimum"] {
+        for (count, number) in [(1, 3), (7, 9), (8, 17), (33, 8), (64, 20), (100, 19)] {
+            let gap = count + 3;
+            let rows = doubles(gap * number, 5);
+            let mut expected = doubles(count, 6);
+            let function = arithmetic::function(Width::Plain, name, &[Number::F64; 3]).expect("in the table");
+            let first: *mut u8 = rows.as_ptr().cast_mut().cast();
+            for row in 0..number {
+                let total: *mut u8 = expected.as_mut_ptr().cast();
+                // SAFETY: each row has `count` elements, which are only read.
+                unsafe { call(function, &[total, first.add(row * gap * 8), total], &[8, 8, 8], count, 0) };
+            }
+            for width in Width::available() {
+                let fold = rows::of_width(width, &format!("{name} dd->d")).expect("in the table");
+                let mut found = doubles(count, 6);
+                // SAFETY: as above.
+                unsafe {
+                    fold(
+                        found.as_mut_ptr().cast(),
+                        &rows::Rows { first, step: (gap * 8) as isize, rows: number, count },
+                    );
+                }
+                assert_eq!(bits(&found), bits(&expected), "{name} {count} {number} {width:?}");
+            }
+        }
+    }
+}

@@ -381,8 +381,8 @@ impl<B: Backend> Executor<B> {
                 tiles.map(|tile| Cut::Rows(own.start + tile.start..own.start + tile.end)).collect()
             }
             Split::Inner => {
-                let length = group.members[0].launch.domain[1];
-                let colours = self.mapper.colours(length, elements / length.max(1));
+                let (length, row_bytes) = columns(group);
+                let colours = self.mapper.column_colours(length, elements / length.max(1), row_bytes);
                 let partition = Partition { length, colours };
                 (0..colours).map(|colour| Cut::Inner(own.clone(), partition.tile(colour))).collect()
             }
@@ -409,18 +409,19 @@ impl<B: Backend> Executor<B> {
     ) -> Result<Vec<B::Partial>, TransportError> {
         let (transport, traffic) = (&*self.transport, &self.traffic);
         let length = match group.split {
-            Split::Inner => Some(group.members[0].launch.domain[1]),
+            Split::Inner => Some(columns(group)),
             Split::Rows | Split::Single => None,
         };
-        let blocks = length.map_or(1, |length| length.clamp(1, chain::BLOCKS));
+        let blocks = length.map_or(1, |(length, _)| length.clamp(1, chain::BLOCKS));
         for block in 0..blocks {
-            let inner = length.map(|length| Partition { length, colours: blocks }.tile(block));
+            let inner = length.map(|(length, _)| Partition { length, colours: blocks }.tile(block));
             chain::hand_on(group, inner.as_ref(), true, transport, traffic)?;
             let cuts = match &inner {
                 _ if own.is_empty() => Vec::new(),
                 None => vec![Cut::Rows(own.clone())],
                 Some(inner) => {
-                    let colours = self.mapper.colours(inner.len(), own.len());
+                    let row_bytes = length.map_or(0, |(length, row_bytes)| row_bytes / length.max(1) * inner.len());
+                    let colours = self.mapper.column_colours(inner.len(), own.len(), row_bytes);
                     let partition = Partition { length: inner.len(), colours };
                     let part = |colour| inner.start + partition.edge(colour)..inner.start + partition.edge(colour + 1);
                     (0..colours).map(|colour| Cut::Inner(own.clone(), part(colour))).collect()
@@ -473,4 +474,11 @@ impl<B: Backend> Executor<B> {
         }
         block
     }
+}
+
+/// Length of a group's first inner axis, and the bytes along it and the axes within it in a row of a fresh result.
+fn columns<T>(group: &Group<T>) -> (usize, usize) {
+    let launch = &group.members[0].launch;
+    let item_bytes = launch.operands.iter().map(|operand| operand.view.item_bytes).max().unwrap_or(1);
+    (launch.domain[1], launch.domain[1..].iter().product::<usize>() * item_bytes)
 }

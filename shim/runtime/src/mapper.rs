@@ -29,6 +29,9 @@ pub struct Mapper {
 /// Tiles for each processor: a few, so that a processor that the system slows down does not hold up the rest.
 const TILES_PER_PROCESSOR: usize = 4;
 
+/// Least part of a row that a tile of columns reads: a page.
+const LEAST_RUN_BYTES: usize = 4096;
+
 /// Fields of which no cache keeps much until they are read again.
 const BEYOND_CACHE_BYTES: usize = 16 << 20;
 
@@ -47,6 +50,16 @@ impl Mapper {
     pub fn colours(&self, rows: usize, row_elements: usize) -> usize {
         let least = (self.min_tile / row_elements.max(1)).max(1);
         (rows / least).clamp(1, self.processors * if self.min_tile > 1 { TILES_PER_PROCESSOR } else { 1 })
+    }
+
+    /// Tiles that a group is cut into by its columns, each of them a pass over `rows` rows: so few and wide that memory is read in
+    /// long runs. `row_bytes` is what the columns of a row take.
+    pub(crate) fn column_colours(&self, columns: usize, rows: usize, row_bytes: usize) -> usize {
+        let finest = self.colours(columns, rows);
+        if self.min_tile == 1 {
+            return finest;
+        }
+        finest.min(row_bytes / LEAST_RUN_BYTES).clamp(1, self.processors)
     }
 
     /// Bytes from which a result that can be made again need not be stored: what no cache holds.
