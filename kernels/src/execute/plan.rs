@@ -138,7 +138,6 @@ pub(super) enum Operation {
         seed: Seed,
         input: Operand,
         output: usize,
-        item_bytes: usize,
         flags: usize,
     },
 }
@@ -288,7 +287,6 @@ impl Lowering<'_> {
                     seed: *seed,
                     input: operand,
                     output: *output,
-                    item_bytes: self.nest.walks[*output].item_bytes,
                     flags: *flags,
                 });
                 self.written(*output);

@@ -174,10 +174,10 @@ pub(super) unsafe fn accumulate(
     seed: Seed,
     source: (*mut u8, isize),
     target: &BlockWalk<'_>,
-    item_bytes: usize,
     count: usize,
 ) -> Result<(), LoopError> {
     let (input, stride) = source;
+    let item_bytes = target.item_bytes;
     let dense = item_bytes.cast_signed();
     let mut result = Ok(());
     target.for_each_batch(count, |batch| {

@@ -226,10 +226,10 @@ impl Cursor<'_, '_> {
                         );
                     }
                     Operation::Fold(fold, state) => fold::feed(self, fold, *state, count)?,
-                    Operation::Accumulate { kernel, rows, seed, input, output, item_bytes, flags } => {
+                    Operation::Accumulate { kernel, rows, seed, input, output, flags } => {
                         let target = self.block_walk(*output, odometer);
                         let source = (self.pointers[input.pointer], input.stride);
-                        transfer::accumulate((kernel, *rows), *seed, source, &target, *item_bytes, count)?;
+                        transfer::accumulate((kernel, *rows), *seed, source, &target, count)?;
                         self.events.take(*flags);
                     }
                 }
