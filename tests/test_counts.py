@@ -12,7 +12,7 @@ from tests import candidate
 from tests.test_programs import PROGRAMS, TABLE
 
 COUNTS = PROGRAMS / "counts.txt"
-SETTINGS = {"LEGATE_CPUS": "2", "LEGATE_PROCESSORS": "2", "LEGATE_RUN_AHEAD": "0"}
+SETTINGS = {"LEGATE_CPUS": "1", "LEGATE_PROCESSORS": "2", "LEGATE_RUN_AHEAD": "0"}
 COLUMNS = ("launches", "groups", "unstored", "read_bytes", "written_bytes", "fresh_blocks")
 PROGRAM = """
 import json, runpy, sys
