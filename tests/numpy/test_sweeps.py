@@ -18,7 +18,7 @@ n, m = {ROWS}, {COLUMNS}
 g = (np.arange(n * m) % 97 - 40.5).reshape(n, m) / 7
 """
 
-# How many sweeps of each are joined in the stage "tiny"; the rest says what they do.
+# How many sweeps of each are joined in the stage "tiny" of one process; the rest says what they do.
 PROGRAMS = {
     "five_points": (5, """
 for _ in range(6):
@@ -175,7 +175,7 @@ def test_sweeps(name):
         assert found[key].dtype == value.dtype and found[key].shape == value.shape, key
         assert found[key].tobytes() == value.tobytes(), key
     if joined is not None and "LEGATE_WINDOW_SIZE" not in os.environ and os.environ.get("LEGATE_FUSION") != "0":
-        assert _core.counters()["joined_sweeps"] - before == joined
+        assert _core.counters()["joined_sweeps"] - before == (joined if _core.shards() == 1 else 0)
 
 
 def test_events_of_joined_sweeps_are_told_once(recwarn):
