@@ -41,7 +41,7 @@ ALIKE = {
     "exit in a function": typed("def end():\n    raise SystemExit(7)\n\nend()")[:4],
     "input": [(">>> ", "x = input('name? ')\n"), ("\nname? ", "Ada\n"), (">>> ", "x\n"), (">>> ", CTRL_D)],
     "input interrupted": [(">>> ", "x = input('name? ')\n"), ("\nname? ", After(0.5, CTRL_C)), (">>> ", "1\n"), (">>> ", CTRL_D)],
-    "line interrupted": [(">>> ", "ab"), ("ab", After(0.5, CTRL_C)), (">>> ", "if 1:\n"), ("... ", CTRL_C), (">>> ", "1\n"), (">>> ", CTRL_D)],
+    "line interrupted": [(">>> ", "ab"), ("ab", After(0.5, CTRL_C)), (">>> ", "if 1:\n"), ("... ", After(0.5, CTRL_C)), (">>> ", "1\n"), (">>> ", CTRL_D)],
     "help": [(">>> ", "help(len)\n"), (">>> ", "help()\n"), ("help> ", "abs\n"), ("help> ", "quit\n"), (">>> ", "1\n"), (">>> ", CTRL_D)],
 }
 
