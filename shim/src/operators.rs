@@ -138,16 +138,7 @@ pub(crate) fn apply<'py>(
         return Ok(HOST);
     }
     let map = Map { resolution: &resolution, name: resolution.name, inputs, mask, shape, mood };
-    let results = match map.issue(py, shim, targets) {
-        Ok(Some(results)) => results,
-        Ok(None) => return Ok(HOST),
-        // A Python number that the dtype cannot hold: the host decides whether that is an error.
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => return Ok(HOST),
-        Err(error) => return Err(error),
-    };
-    if shim.settings.report {
-        shim.report.lock().note(py, resolution.name, How::Native, 0, 0.0);
-    }
+    let Some(results) = attempt(map, py, shim, targets)? else { return Ok(HOST) };
     if results.len() == 1 {
         return Ok(Outcome::Done(results[0].clone().into_any()));
     }
@@ -162,6 +153,25 @@ fn are_side_by_side(inputs: &[Value<'_>], targets: Option<&[Target<'_>]>) -> boo
         Value::Weak(_) | Value::Constant { .. } => None,
     });
     arrays.chain(targets.unwrap_or_default().iter().map(|target| &target.shape)).all(Shape::is_c_contiguous)
+}
+
+/// Issues what a line of the program asks for, and reports it; `None` when it must be left to the host.
+pub(crate) fn attempt<'py>(
+    map: Map<'_, 'py>,
+    py: Python<'py>,
+    shim: &Shim,
+    targets: Option<SmallVec<[Target<'py>; 1]>>,
+) -> PyResult<Option<SmallVec<[Bound<'py, DeferredArray>; 1]>>> {
+    let name = map.name;
+    let results = match map.issue(py, shim, targets) {
+        // A Python number that the dtype cannot hold: the host decides whether that is an error.
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => None,
+        issued => issued?,
+    };
+    if results.is_some() && shim.settings.report {
+        shim.report.lock().note(py, name, How::Native, 0, 0.0);
+    }
+    Ok(results)
 }
 
 /// Whether the program has waited for all that was issued on an operand, and every shard has its newest values; host operands

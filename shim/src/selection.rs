@@ -22,7 +22,6 @@ use crate::host;
 use crate::numpy_api;
 use crate::operators::{self, rank};
 use crate::ops::mask;
-use crate::report::How;
 use crate::state::Shim;
 use crate::storage::{Purpose, Storage};
 use crate::ufuncs::{self, Map, Target};
@@ -244,16 +243,7 @@ pub(crate) fn apply<'py>(
         }
     };
     let map = Map { resolution: &resolution, name: resolution.name, inputs, mask: Some(mask.value(py)), shape, mood };
-    let results = match map.issue(py, shim, targets) {
-        Ok(Some(results)) => results,
-        Ok(None) => return Ok(None),
-        // The host decides whether a number that the dtype cannot hold is an error.
-        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if shim.settings.report {
-        shim.report.lock().note(py, resolution.name, How::Native, 0, 0.0);
-    }
+    let Some(results) = operators::attempt(map, py, shim, targets)? else { return Ok(None) };
     let mut selections: SmallVec<[Bound<'py, PyAny>; 1]> = SmallVec::new();
     for result in &results {
         let Some(values) = Part::of(py, shim, result.get()) else { return Ok(None) };
