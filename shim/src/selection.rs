@@ -5,7 +5,8 @@
 //! `y[mask] = selection`; neither counts, and all join the operations around them. Whatever else looks at a selection makes it
 //! the plain array that it stands for ([`settle`]). It keeps the values of when it was made: before a field that it looks at is
 //! written, it gets a copy ([`before_writing`]). It is worth it only where a statement assigns to the same mask again, so only
-//! there are selections made (`legate.masks`). One shard only.
+//! there are selections made (`legate.masks`). On several shards masked launches send nothing, and selections come and go in program
+//! order: only the program's own thread makes them.
 
 use std::sync::{Arc, Weak};
 
@@ -156,7 +157,7 @@ pub(crate) fn get<'py>(
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(mask) = deferred(key) else { return Ok(None) };
-    if shim.shards > 1 || shim.origins.mood(py)? == Mood::Host {
+    if !crate::shards::in_program() || shim.origins.mood(py)? == Mood::Host {
         return Ok(None);
     }
     let (Some(values), Some(mask)) = (Part::of(py, shim, array.get()), Part::of(py, shim, mask.get())) else {

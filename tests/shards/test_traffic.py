@@ -40,6 +40,8 @@ ROWS = {
     "an unchanged halo": ("kept = [counted(lambda: grid[2:] + grid[:-2] + grid[1:-1]) for _ in range(2)]",
                           lambda steps: [(1, ROW_BYTES), (0, 0)]),
     "one value by a mask": ("mask = grid < other\ncounted(lambda: grid.__setitem__(mask, 7))", lambda steps: [(0, 0)]),
+    "new values by a mask": ("mask = grid < other + 1\ndef step():\n    grid[mask] = grid[mask] * grid[mask] + other[mask]\n    grid[mask] += 1\n"
+                             "counted(step)", lambda steps: [(0, 0)]),
     # Whose result is shared out as evenly as what it is picked from: only the counts go around.
     "elements by a mask": ("kept = counted(lambda: grid[grid <= other])", lambda steps: [(steps, steps * 8 * 2**steps)]),
     # The first half of the rows makes up a result that is shared out evenly.
