@@ -7,6 +7,9 @@
 //!
 //! This file holds the object and its attributes. Operators are in `operators`, indexing in `index`, methods in `methods`.
 
+mod views;
+pub(crate) use views::without_elements;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use legate_runtime::view::Axes;
@@ -89,16 +92,6 @@ impl DeferredArray {
         let array = DeferredArray::new(py)?;
         array.get().hold(py, storage, base);
         array.get().phantom.replace(py, Some(phantom));
-        Ok(array)
-    }
-
-    /// The view of this array that `made`, a view of its alias that NumPy made, stands for.
-    pub(crate) fn view_through<'py>(slf: &Bound<'py, Self>, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
-        let py = slf.py();
-        let array = DeferredArray::new(py)?;
-        array.get().hold(py, slf.get().storage(py), Some(DeferredArray::root_of(slf)));
-        array.get().alias.replace(py, Some(made));
-        array.get().origin.store(slf.get().origin.load(Ordering::Relaxed), Ordering::Relaxed);
         Ok(array)
     }
 
@@ -208,28 +201,6 @@ impl DeferredArray {
     /// The array's dtype object.
     pub(crate) fn descr<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         numpy_api::descr(&self.told(py).0)
-    }
-
-    /// A view of this array, from what NumPy made of its phantom. What is no view of the phantom (a copy that NumPy made
-    /// without looking at elements) is handed back as it is.
-    pub(crate) fn view_of<'py>(slf: &Bound<'py, Self>, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if !numpy_api::is_exact_array(&made) {
-            return Ok(made);
-        }
-        match storage::root(&made) {
-            Root::Phantom(found) => {
-                if made.is(slf.get().phantom(slf.py())) {
-                    return Ok(slf.clone().into_any());
-                }
-                Ok(DeferredArray::over(made, found.unbind(), Some(DeferredArray::root_of(slf)))?.into_any())
-            }
-            Root::Alias(_) | Root::Foreign => Ok(made),
-        }
-    }
-
-    /// What views of this array name as their base: the array itself, or its own base.
-    pub(crate) fn root_of(slf: &Bound<'_, Self>) -> Py<PyAny> {
-        slf.get().base.get(slf.py()).unwrap_or_else(|| slf.clone().into_any()).unbind()
     }
 
     /// A pinned host alias: real memory that others may keep.

@@ -9,7 +9,7 @@ use legate_runtime::Handle;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::array::{DeferredArray, deferred};
+use crate::array::{DeferredArray, deferred, without_elements};
 use crate::future::future;
 use crate::numpy_api;
 use crate::report::How;
@@ -201,7 +201,12 @@ fn rewrap<'py>(
                 original.get().storage(py).is(storage).then(|| DeferredArray::root_of(original))
             })
         };
+        let is_empty = numpy_api::geometry(&result).size() == 0;
         return match storage::root(&result) {
+            Root::Alias(found) | Root::Phantom(found) if is_empty => match base(&found) {
+                Some(base) => without_elements(&result, base.into_bound(py)),
+                None => Ok(result),
+            },
             Root::Alias(found) => {
                 let base = base(&found);
                 Ok(storage::deferred_view(&result, found, base)?.into_any())

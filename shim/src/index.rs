@@ -100,7 +100,7 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
                 if !numpy_api::is_exact_array(&made) {
                     return Ok(made);
                 }
-                Ok(DeferredArray::view_through(array, made)?.into_any())
+                DeferredArray::view_through(array, made)
             }
             None => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
         },

@@ -93,6 +93,10 @@ np.nonzero(i)
 a.nonzero()[1]
 np.argwhere(m)
 np.flatnonzero(m)
+np.flatnonzero(m).flags.owndata
+(a[5:5].base is a, a[:, :0].strides, m[3:3, 1:].flags.owndata)
+host.ones((0, COLUMNS))[m[ROWS:]]
+a[m[:0, 0].nonzero()]
 np.select([m, a > 0], [a, i])
 np.diag(a)
 np.diag(b)
@@ -181,6 +185,8 @@ a[:, m[0]] = 0
 a.flat[[0, 3]] = 8
 a[m] = [1, 2]
 a[[]] = 5
+e[m[ROWS:]] = e[m[ROWS:]] + 1
+a[:0] += m[ROWS:]
 a[[0], [0]] = a[[1], [1]]
 f[m] = 1
 s[s > 0] = 0

@@ -94,7 +94,8 @@ def snapshot(value):
     """The value as it is now, safe from later writes."""
     if isinstance(value, (tuple, list)):
         return type(value)(map(snapshot, value)) if type(value) in (tuple, list) else value
-    return value.copy() if isinstance(value, host.ndarray) else value
+    # A scalar of a structured array is a view of the element.
+    return value.copy() if isinstance(value, (host.ndarray, host.void)) else value
 
 
 def difference_now(kept, ours):
