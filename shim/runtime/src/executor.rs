@@ -308,10 +308,10 @@ impl<B: Backend> Executor<B> {
             Work::Map | Work::Fold { .. } | Work::Total | Work::Accumulate | Work::Whole => {}
         }
         let share = self.begin(group)?;
-        match &share {
-            Some(share) => self.keep_apart(group, share),
-            None => reuse::take_over(group, &self.pool),
+        if let Some(share) = &share {
+            self.keep_apart(group, share);
         }
+        reuse::take_over(group, &self.pool);
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses: Vec<usize> = group
             .buffers

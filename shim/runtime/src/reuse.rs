@@ -1,8 +1,9 @@
 //! Reuse: a result takes over the memory of an operand that ends with its group, rather than fresh pages.
 //!
 //! Promises that this happens only where the pool has no block for the result, where every read of the operand is the very walk that
-//! writes the result and comes no later, and where nobody can ask for the operand again. For groups that one shard runs alone: the
-//! choice looks at liveness. It moves no data; afterwards both operands name one buffer, so that lowering sees that they share memory.
+//! writes the result and comes no later, and where nobody can ask for the operand again. It moves no data; afterwards both operands
+//! name one buffer, so that lowering sees that they share memory. The choice looks at liveness, so each shard makes its own, once the
+//! group's share is decided and what it reads is here: layouts are as they would be, and nothing that is sent depends on it.
 
 use crate::field::{Field, Sequence};
 use crate::group::{Group, Member, Place};

@@ -1,12 +1,14 @@
-//! Results in the memory of operands that end with their group: when they are, and when they must not be.
+//! Results in the memory of operands that end with their group: when they are, and when they must not be. On several shards each
+//! does as it likes.
 #![expect(unsafe_code, reason = "looks at fields by address")]
 
 mod interpreter;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use interpreter::{Interpreter, Step, settle, wait};
-use legate_runtime::transport::Alone;
+use legate_runtime::transport::{Alone, Stop, Threads, Transport};
 use legate_runtime::view::View;
 use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
 use smallvec::smallvec;
@@ -14,6 +16,10 @@ use smallvec::smallvec;
 const LENGTH: usize = 12;
 
 fn runtime() -> Runtime<Interpreter> {
+    runtime_of(Arc::new(Alone))
+}
+
+fn runtime_of(transport: Arc<dyn Transport>) -> Runtime<Interpreter> {
     let mapper = Mapper {
         cpus: 1,
         processors: 3,
@@ -25,7 +31,7 @@ fn runtime() -> Runtime<Interpreter> {
         memory_limit: 1 << 30,
         show_plan: false,
     };
-    Runtime::new(Interpreter, mapper, Arc::new(Alone))
+    Runtime::new(Interpreter, mapper, transport)
 }
 
 fn fresh(runtime: &Runtime<Interpreter>) -> Handle {
@@ -113,4 +119,42 @@ fn not_where_the_pool_has_a_block() {
     wait(&runtime);
     assert_eq!(runtime.pool().fresh_blocks(), 2);
     assert_ne!(result.field().address(), address);
+}
+
+#[test]
+fn shards_need_not_do_alike() {
+    let job = Threads::job(2, &Arc::new(Stop::default()));
+    let outcome = |transport: Threads| {
+        let shard = transport.shard();
+        let runtime = runtime_of(Arc::new(transport));
+        let (source, middle, result, turned) = (numbers(&runtime), fresh(&runtime), fresh(&runtime), fresh(&runtime));
+        issue(&runtime, &middle, &source, 1);
+        wait(&runtime);
+        let before = runtime.pool().fresh_blocks();
+        issue(&runtime, &result, &middle, 1);
+        // Only one of them sees that nobody holds it any more.
+        let held = (shard == 0).then(|| middle.clone());
+        drop(middle);
+        wait(&runtime);
+        let blocks = runtime.pool().fresh_blocks() - before;
+        drop(held);
+        let view = |offset, stride| View { offset, strides: smallvec![stride], item_bytes: 8 };
+        let operand = |handle: &Handle, view, privilege| Operand { field: handle.field().clone(), view, privilege };
+        let operands = smallvec![
+            operand(&turned, view(0, 8), Privilege::Write),
+            operand(&result, view(8 * (LENGTH as isize - 1), -8), Privilege::Read)
+        ];
+        runtime.launch("step".into(), Work::Map, smallvec![LENGTH], operands, Step { constant: 1, adds: false });
+        let everything = smallvec![operand(&turned, view(0, 8), Privilege::Read)];
+        runtime.launch("gather".into(), Work::Whole, smallvec![LENGTH], everything, Step { constant: 0, adds: false });
+        let traffic = runtime.traffic();
+        let seen = values(&runtime, &turned);
+        (blocks, traffic.messages.load(Ordering::Relaxed), seen)
+    };
+    std::thread::scope(|scope| {
+        let outcomes: Vec<_> = job.into_iter().map(|shard| scope.spawn(move || outcome(shard))).collect();
+        let outcomes: Vec<_> = outcomes.into_iter().map(|thread| thread.join().expect("no shard panics")).collect();
+        let expected: Vec<u64> = (1..=LENGTH as u64).rev().map(|n| n * 100).collect();
+        assert_eq!(outcomes, [(1, 2, expected.clone()), (0, 2, expected)]);
+    });
 }
