@@ -1,4 +1,4 @@
-//! The running Python frame: the user's file and line, and the value of a context variable.
+//! The running Python frame: the user's file and line, what the running instruction names, and the value of a context variable.
 //!
 //! A few functions of CPython's C interface that pyo3's stable-ABI bindings do not name; each is found by name in the
 //! interpreter that loaded us.
@@ -7,9 +7,13 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
+use rustc_hash::FxHashMap;
+
+use crate::operators;
 
 /// A place in the user's program. Its line is looked up when it is asked for, which takes longer than all else.
 pub(crate) struct Place {
@@ -120,6 +124,34 @@ pub(crate) fn running_code_mentions(py: Python<'_>, names: &[&str]) -> PyResult<
         }
     }
     Ok(false)
+}
+
+/// Names by the address of a code and the position of an instruction in it. The code is kept alive, so that its address stays its own.
+type Said = FxHashMap<(usize, usize), (Py<PyAny>, Py<PyAny>)>;
+
+/// Most instructions whose names are remembered; the table is emptied when it is full.
+const MOST_SAID: usize = 4096;
+
+/// Whether the running instruction of the innermost frame was made from text that has this name.
+pub(crate) fn running_instruction_names(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static SAID: Mutex<Option<Said>> = Mutex::new(None);
+    let Some((code, position)) = instruction(py) else { return Ok(false) };
+    let key = (code.as_ptr() as usize, position);
+    let known = SAID.lock().as_ref().and_then(|said| Some(said.get(&key)?.1.clone_ref(py)));
+    let names = match known {
+        Some(names) => names,
+        None => {
+            let names = operators::named(py, "legate.calls", "names")?.call1((&code, position))?.unbind();
+            let mut said = SAID.lock();
+            let table = said.get_or_insert_default();
+            let over = if table.len() >= MOST_SAID { std::mem::take(table) } else { Said::default() };
+            table.insert(key, (code.unbind(), names.clone_ref(py)));
+            drop(said);
+            drop(over);
+            names
+        }
+    };
+    names.bind(py).contains(name)
 }
 
 /// The value of a context variable that has a default.

@@ -206,7 +206,7 @@ fn is_at(py: Python<'_>, ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
     if operator_codes(py)?.contains(operation) {
         return Ok(true);
     }
-    code.getattr(pyo3::intern!(py, "co_names"))?.contains(ufunc.getattr(pyo3::intern!(py, "__name__"))?)
+    frames::running_instruction_names(py, &ufunc.getattr(pyo3::intern!(py, "__name__"))?)
 }
 
 /// The numbers that this Python gives to the instructions of operators.

@@ -144,6 +144,8 @@ np.i0(b)
 """)
 STREAMS = rows(r"""
 np.random.seed(3); result = np.random.rand(ROWS, 3), np.random.randn(ROWS), np.random.randint(0, 9, ROWS)
+v = np.concatenate([a, a]); result = np.random.SeedSequence(list(range(ROWS * COLUMNS))).generate_state(4)
+v = np.concat([a, a]); g = np.random.default_rng(5); result = g.random(), v; del g
 g = np.random.default_rng(7); result = g.random(ROWS), g.random((ROWS, 4)), g.random(); del g
 g = np.random.default_rng(7); result = g.standard_normal(ROWS), g.integers(0, 100, ROWS), g.normal(3, 2, (ROWS, 2)), g.random(); del g
 g = np.random.default_rng(7); result = g.uniform(1, 2, ROWS), g.exponential(2, ROWS), g.random(ROWS, dtype='f4'), g.random(); del g

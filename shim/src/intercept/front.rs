@@ -203,7 +203,11 @@ impl Front {
     fn acts(&self, py: Python<'_>) -> bool {
         crate::shards::in_program()
             && (!self.shared
-                || (defers(py) && crate::frames::running_code_mentions(py, &[&self.name]).unwrap_or(false)))
+                || (defers(py) && crate::frames::running_instruction_names(py, &self.name_text(py)).unwrap_or(false)))
+    }
+
+    fn name_text<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        PyString::new(py, &self.name).into_any()
     }
 
     /// What serves large results.
