@@ -9,6 +9,7 @@ pub mod gather;
 pub mod loops;
 mod machine;
 mod pairwise;
+pub mod product;
 pub mod program;
 pub mod random;
 pub mod scatter;

@@ -192,9 +192,9 @@ impl Backend for Kernels {
         }
     }
 
-    fn rows(&self, launch: &Launch<Task>, addresses: &[usize], rows: &Range<usize>) {
+    fn rows(&self, launch: &Launch<Task>, addresses: &[usize], rows: &Range<usize>, workers: &dyn Parallel) {
         let Task::Product(product) = &launch.task else { return };
-        self.seen(launch, execute::watched(|| matrix::multiply(product, &launch.operands, addresses, rows)));
+        self.seen(launch, matrix::multiply(product, &launch.operands, addresses, rows, workers));
     }
 
     fn scan(&self, launch: &Launch<Task>, addresses: &[usize], cut: &Cut, from: From) {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use legate_kernels::product::Item;
 use legate_kernels::program::{Element, Loop, Number, Reducer, Seed};
 use legate_runtime::transport::TransportError;
 use legate_runtime::{Exchange, Parallel};
@@ -70,6 +71,8 @@ pub(crate) struct Product {
     pub(crate) stack: Option<[isize; 3]>,
     /// Size of an element in bytes.
     pub(crate) item_bytes: usize,
+    /// The type of elements whose sums of products of short rows we make ourselves, in the place of NumPy's loop.
+    pub(crate) narrow: Option<Item>,
 }
 
 /// Running totals along one axis; operands are the output and the input, of the same dtype.

@@ -55,6 +55,14 @@ e.T @ e
 np.dot(i, i.T, out=np.empty((ROWS, ROWS), 'i8'))
 v = np.zeros((ROWS, ROWS), 'i8'); np.matmul(i, i.T, out=v); result = v
 i @ host.ones((COLUMNS, 2), 'i8')
+y = np.round(w).reshape(-1, 2); result = y.T @ y + 0
+y = np.round(w).reshape(-1, 2); result = y.T @ np.round(y * 3)[:, :1] + 0
+y = np.round(w).reshape(-1, 2); result = y.T[::-1] @ y[:, ::-1] + 0
+y = np.round(w).reshape(-1, 2); result = np.dot(y[:, 1], y) + 0
+y = np.round(w).reshape(-1, 2); result = np.dot(y.T, y[:, 1]) + 0
+y = np.round(w).reshape(-1, 2).astype('f4'); result = y.T @ y + 0, y.T.dot(y[::-1]) + 0
+y = np.round(w).reshape(-1, 7); result = y.T[:5] @ (y * (y > 0)) + 0
+y = (i[:, 0] % 3 == np.arange(3)[:, None]).astype('f8'); result = y @ np.round(w) + 0, y @ np.round(w)[:, :9] + 0
 host.ones((2, ROWS), 'i8') @ i
 """)
 ROUNDING = rows(r"""

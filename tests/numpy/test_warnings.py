@@ -56,6 +56,13 @@ np.arctanh(a / a)
 np.where(a > 0, np.log(a), 0)
 np.cumsum(x)
 np.var(x)
+y = x.reshape(-1, 2); result = np.isnan(y.T @ y)
+y = (a * a * 1e300 + 1e300).reshape(-1, 2)\nresult = np.isinf(y.T @ y)
+y = (a * a * 1e300 + 1e300).reshape(-1, 2)\nresult = np.isinf(np.dot(y.T, y))
+y = (a * a * 1e300 + 1e300).ravel()\nresult = np.isinf(y @ y)
+y = (a * a * 1e300 + 1e300).ravel()\nresult = np.isinf(np.dot(y, y))
+y = (a * a * 1e300 + 1e300).ravel()\nresult = np.isinf(np.inner(y, y))
+y = (a * a * 1e300 + 1e300).ravel()\nresult = np.isinf(np.vdot(y, y))
 for _ in range(3):\n    v = a / 0
 v = a / 0\ndel v
 """)
@@ -69,6 +76,7 @@ with np.errstate(all='raise'):\n    result = (x - x).sum()
 calls = []\nwith np.errstate(divide='call', call=lambda *given: calls.append(given)):\n    result = a / 0
 import warnings\nwarnings.simplefilter('error')\nresult = a / 0\ndel warnings
 np.seterr(divide='raise')\ntry:\n    a / 0\nexcept FloatingPointError as error:\n    result = str(error)\nfinally:\n    np.seterr(divide='warn')
+y = (a * a * 1e300 + 1e300).reshape(-1, 2)\nwith np.errstate(over='raise'):\n    result = y.T @ y
 with np.errstate(all='ignore'):\n    v = a / 0\nresult = v + 1
 result = np.geterr()
 """)

@@ -211,7 +211,7 @@ pub trait Backend: Send + Sync + 'static {
     /// With several shards: hands over the events of launches `first..` on all shards.
     fn give_events(&self, first: Sequence, bits: &[u8]);
     /// Runs rows of a [`Work::Rows`] launch; `addresses` has one entry (start of the field) for each operand.
-    fn rows(&self, launch: &Launch<Self::Task>, addresses: &[usize], rows: &Range<usize>);
+    fn rows(&self, launch: &Launch<Self::Task>, addresses: &[usize], rows: &Range<usize>, workers: &dyn Parallel);
     /// Runs part of a [`Work::Scan`] launch; `addresses` as for [`Backend::rows`]. Launches along inner axes are cut by rows.
     fn scan(&self, launch: &Launch<Self::Task>, addresses: &[usize], cut: &Cut, from: From);
     /// Whether running totals of a [`Work::Scan`] launch may be put together from those of parts, to the same bits.

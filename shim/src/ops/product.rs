@@ -2,8 +2,10 @@
 //!
 //! A product of two matrices is as large as it is, and NumPy would make it on fresh pages, which cost more to touch than to
 //! fill. The result is a field of the pool, handed to NumPy as `out=`. Everything else about the product - order, threads,
-//! bits - is NumPy's.
+//! bits - is NumPy's. Only where a long index is summed over, of which the matrices have a short row for each value, is it a launch:
+//! of loops of ours, on all workers.
 
+use legate_kernels::product::{self, Item};
 use legate_kernels::program::Loop;
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Operand, Privilege, Work};
@@ -44,10 +46,10 @@ fn dot<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> 
         if let Some(pair) = resident::flat_pair(&left, &right) {
             return function.call1(pair);
         }
-        if let Some(product) = vectors::product(shim, &left, &right, None)? {
+        if let Some(product) = vectors::product(shim, &left, &right, Some("dot"))? {
             return Ok(product);
         }
-        if let Some(product) = matrices(shim, &function, &left, &right)? {
+        if let Some(product) = matrices(shim, &function, &left, &right, "dot")? {
             return Ok(product);
         }
     }
@@ -63,14 +65,14 @@ pub(crate) fn by_ufunc<'py>(
     let [left, right] = operands else { return Ok(None) };
     match ufuncs::ufunc_name(shim, ufunc)? {
         "matmul" => match vectors::product(shim, left, right, Some("matmul"))? {
-            None => match matrices(shim, ufunc, left, right)? {
+            None => match matrices(shim, ufunc, left, right, "matmul")? {
                 None if shim.shards > 1 => stacks::product(shim, left, right),
                 product => Ok(product),
             },
             product => Ok(product),
         },
         "matvec" if shim.shards > 1 && matrix(left).is_some() && matrix(right).is_none() => {
-            shared_out(left.py(), shim, left, right)
+            shared_out(left.py(), shim, left, right, "matvec")
         }
         _ => Ok(None),
     }
@@ -90,16 +92,24 @@ fn matrix<'py>(operand: &Bound<'py, PyAny>) -> Option<(usize, usize, Bound<'py, 
     }
 }
 
-/// The product of two matrices of one BLAS type whose result is large; `None` for anything else.
+/// The product of two matrices of one BLAS type whose result is large, or that sums over a long index; `None` for anything else.
+/// Floating-point events are told in the name given.
 pub(crate) fn matrices<'py>(
     shim: &Shim,
     function: &Bound<'py, PyAny>,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
+    told: &'static str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = left.py();
     if shim.shards > 1 {
-        return shared_out(py, shim, left, right);
+        return shared_out(py, shim, left, right, told);
+    }
+    if deferred(left).is_some() && deferred(right).is_some() {
+        let product = shared_out(py, shim, left, right, told)?;
+        if product.is_some() {
+            return Ok(product);
+        }
     }
     let (Some((rows, inner, descr)), Some((other, columns, other_descr))) = (matrix(left), matrix(right)) else {
         return Ok(None);
@@ -126,13 +136,48 @@ fn factor<'py>(shim: &Shim, operand: &Bound<'py, PyAny>) -> PyResult<Option<(Py<
     Ok((blas && shape.size() > 0).then_some((storage, shape, native)))
 }
 
+/// How a product is shared out by the index that it sums over.
+struct Summed {
+    /// Rows of the left matrix, summed index, columns of the right one.
+    lengths: [usize; 3],
+    /// Byte strides: left along rows and sum, right along sum and columns.
+    strides: [isize; 4],
+    offsets: [isize; 2],
+    native: Native,
+}
+
+impl Summed {
+    /// The type of elements, if both matrices are short rows one behind the other, of so few elements that loops of ours multiply
+    /// them.
+    fn narrow(&self) -> Option<Item> {
+        let [height, depth, width] = self.lengths;
+        let [left_row, left_sum, right_sum, right_column] = self.strides;
+        let item = match self.native.letter {
+            b'd' => Item::Double,
+            b'f' => Item::Single,
+            _ => return None,
+        };
+        let size = self.native.item_bytes as isize;
+        let is_short = |count: usize, stride: isize, step: isize| count == 1 || stride.abs() < step.abs();
+        let fits = is_short(height, left_row, left_sum) && is_short(width, right_column, right_sum);
+        let aligned = self.strides.iter().chain(&self.offsets).all(|bytes| bytes % size == 0);
+        let is_long = depth >= LONG * (height + width);
+        (fits && aligned && is_long && product::is_narrow(height, width)).then_some(item)
+    }
+}
+
+/// Times that a summed index must be as long as the short rows.
+const LONG: usize = 4;
+
 /// The product of matrices or vectors that live on several shards: each makes the rows of the result whose rows of the left matrix
-/// it has; or, where the summed index is what is shared out, a part of all of it. `None` for what is left to the host.
+/// it has; or, where the summed index is what is shared out, a part of all of it. On one shard the second kind only, of short rows.
+/// `None` for what is left to the host.
 pub(crate) fn shared_out<'py>(
     py: Python<'py>,
     shim: &Shim,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
+    told: &'static str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (Some((left, one, native)), Some((right, other, same))) = (factor(shim, left)?, factor(shim, right)?) else {
         return Ok(None);
@@ -143,6 +188,17 @@ pub(crate) fn shared_out<'py>(
     let (width, right_column) = if other.shape.len() == 2 { (other.shape[1], other.strides[1]) } else { (1, 0) };
     let right_sum = other.strides[0];
     if native.letter != same.letter || other.shape[0] != depth || height * depth * width < shim.settings.min_chunk {
+        return Ok(None);
+    }
+    let by_sum = (height == 1 || left_sum.abs() > left_row.abs()) && height * width * native.item_bytes <= ADDED_BYTES;
+    let summed = Summed {
+        lengths: [height, depth, width],
+        strides: [left_row, left_sum, right_sum, right_column],
+        offsets: [one.offset, other.offset],
+        native,
+    };
+    let narrow = if by_sum { summed.narrow() } else { None };
+    if shim.shards == 1 && (narrow.is_none() || depth * (height + width) < shim.settings.min_chunk) {
         return Ok(None);
     }
     let mood = shim.origins.mood(py)?;
@@ -165,7 +221,6 @@ pub(crate) fn shared_out<'py>(
         strides.push(out_column);
     }
     let result = ufuncs::fresh(py, shim, &lengths, &strides, native)?;
-    let by_sum = (height == 1 || left_sum.abs() > left_row.abs()) && height * width * native.item_bytes <= ADDED_BYTES;
     let view = |offset: isize, strides: [isize; 3]| {
         let [row, sum, column] = strides;
         let strides = if by_sum { smallvec![sum, row, column] } else { smallvec![row, sum, column] };
@@ -188,9 +243,10 @@ pub(crate) fn shared_out<'py>(
         strides: [left_row, left_sum, right_sum, right_column, out_row, out_column],
         stack: None,
         item_bytes: native.item_bytes,
+        narrow,
     });
     let domain: Axes<usize> = if by_sum { smallvec![depth, height, width] } else { smallvec![height, depth, width] };
-    issue(py, shim, domain, operands, task, mood)?;
+    issue(py, shim, told, domain, operands, task, mood)?;
     if lengths.is_empty() {
         let alias = result.array.get().alias(py, shim, Purpose::Read)?;
         return alias.get_item(PyTuple::empty(py)).map(Some);
@@ -198,10 +254,11 @@ pub(crate) fn shared_out<'py>(
     Ok(Some(result.array.into_any()))
 }
 
-/// Issues a product.
+/// Issues a product; events are told in the name given.
 pub(crate) fn issue(
     py: Python<'_>,
     shim: &Shim,
+    told: &'static str,
     domain: Axes<usize>,
     operands: SmallVec<[Operand; 4]>,
     task: Task,
@@ -209,15 +266,15 @@ pub(crate) fn issue(
 ) -> PyResult<()> {
     crate::shards::check_thread()?;
     crate::selection::before_writing(py, shim, &operands)?;
-    let issued = shim.runtime.launch("matmul".into(), Work::Rows, domain, operands, task);
+    let issued = shim.runtime.launch(told.into(), Work::Rows, domain, operands, task);
     let mut at_once = false;
     if let Mood::Warn(flags) | Mood::AtOnce(flags) = mood {
         at_once = matches!(mood, Mood::AtOnce(_));
-        shim.origins.note(py, issued.sequence, flags, "matmul", issued.sequence.saturating_sub(10_000));
+        shim.origins.note(py, issued.sequence, flags, told, issued.sequence.saturating_sub(10_000));
     }
     shim.settle(py, issued, at_once)?;
     if shim.settings.report {
-        shim.report.lock().note(py, "matmul", How::Native, 0, 0.0);
+        shim.report.lock().note(py, told, How::Native, 0, 0.0);
     }
     Ok(())
 }

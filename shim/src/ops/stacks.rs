@@ -122,7 +122,8 @@ pub(crate) fn product<'py>(
         strides: [left_row, left_sum, right_sum, right_column, out_row, out_column],
         stack: Some([left.apart, right.apart, out_apart]),
         item_bytes: native.item_bytes,
+        narrow: None,
     });
-    product::issue(py, shim, smallvec![count, height, depth, width], operands, task, mood)?;
+    product::issue(py, shim, "matmul", smallvec![count, height, depth, width], operands, task, mood)?;
     Ok(Some(result.array.into_any()))
 }

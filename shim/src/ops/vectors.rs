@@ -46,13 +46,14 @@ fn of_vectors<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let shim = shim(args.py())?;
     if let Some((left, right)) = pair(args, kwargs)? {
-        if let Some(product) = product(shim, &left, &right, None)? {
+        let told = (name != "vdot").then_some("dot");
+        if let Some(product) = product(shim, &left, &right, told)? {
             return Ok(product);
         }
         let known = |operand| deferred(operand).is_some() || numpy_api::is_exact_array(operand);
         if name == "inner" && shim.shards > 1 && known(&left) && known(&right) {
             // Over the last axes of both; a vector is its own transpose.
-            if let Some(product) = product::shared_out(args.py(), shim, &left, &right.getattr("T")?)? {
+            if let Some(product) = product::shared_out(args.py(), shim, &left, &right.getattr("T")?, "dot")? {
                 return Ok(product);
             }
         }
@@ -88,7 +89,7 @@ fn vector(operand: &Bound<'_, PyAny>) -> Option<(usize, usize)> {
 }
 
 /// The product of two vectors of one dtype, as a sum of products; `None` for anything else. Floating-point events are told
-/// in the name given; without one nobody is told, as NumPy's `dot` tells nobody.
+/// in the name given; without one nobody is told, as NumPy's `vdot` tells nobody.
 pub(crate) fn product<'py>(
     shim: &Shim,
     left: &Bound<'py, PyAny>,
@@ -107,8 +108,10 @@ pub(crate) fn product<'py>(
     }
     let mood = match (told, shim.origins.mood(py)?) {
         (None, _) => Mood::Silent,
-        (Some(_), mood @ (Mood::Silent | Mood::Warn(_))) => mood,
-        (Some(_), Mood::Host | Mood::AtOnce(_)) => return Ok(None),
+        // The sum comes at once, and the products with it.
+        (Some(_), Mood::Warn(flags) | Mood::AtOnce(flags)) => Mood::Warn(flags),
+        (Some(_), Mood::Silent) => Mood::Silent,
+        (Some(_), Mood::Host) => return Ok(None),
     };
     let mut inputs: SmallVec<[Value<'py>; 3]> = SmallVec::new();
     for operand in [left, right] {

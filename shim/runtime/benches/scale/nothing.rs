@@ -47,7 +47,7 @@ impl Backend for Nothing {
 
     fn give_events(&self, _: Sequence, _: &[u8]) {}
 
-    fn rows(&self, _: &Launch<()>, _: &[usize], _: &Range<usize>) {}
+    fn rows(&self, _: &Launch<()>, _: &[usize], _: &Range<usize>, _: &dyn Parallel) {}
 
     fn scan(&self, _: &Launch<()>, _: &[usize], _: &Cut, _: From) {}
 

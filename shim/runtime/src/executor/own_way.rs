@@ -34,7 +34,7 @@ impl<B: Backend> Executor<B> {
         let share = self.begin(group)?;
         let own = share.as_ref().map_or(0..group.rows, |share| share.rows.clone());
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
-        self.backend.rows(launch, &starts, &own);
+        self.backend.rows(launch, &starts, &own, &self.workers);
         let Some(share) = share else { return Ok(()) };
         let folded = launch.operands.iter().zip(&starts).find(|(operand, _)| operand.privilege.writes());
         if let Some((output, start)) = folded

@@ -195,7 +195,7 @@ impl Backend for Interpreter {
 
     fn give_events(&self, _: Sequence, _: &[u8]) {}
 
-    fn rows(&self, _: &Launch<Step>, _: &[usize], _: &Range<usize>) {}
+    fn rows(&self, _: &Launch<Step>, _: &[usize], _: &Range<usize>, _: &dyn Parallel) {}
 
     /// `output = output before * 31 + input` along the rows or the second axis, or (`adds`) plain sums, which join.
     fn scan(&self, launch: &Launch<Step>, addresses: &[usize], cut: &Cut, from: From) {
