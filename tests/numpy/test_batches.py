@@ -1,4 +1,4 @@
-"""Functions of NumPy that run by slices of a batch: Fourier transforms, factorisations of stacks, interpolation, rounding.
+"""Functions of NumPy that run by slices of a batch: factorisations of stacks, interpolation, rounding; arrays like others.
 
 Promises NumPy's bits, since each row or matrix is one call of the same loop, and its warnings and errors. Does not time.
 """
@@ -13,44 +13,6 @@ o = np.array(r.normal(size=(ROWS * 8, 5, 2)))
 y = np.array(r.normal(size=(ROWS * 9, 3, 3)) + 4 * host.eye(3))
 """
 
-TRANSFORMS = rows(r"""
-np.fft.fft(w)
-np.fft.fft(w, axis=0)
-np.fft.fft(c), np.fft.ifft(c), np.fft.ifft(c, axis=0)
-np.fft.fft(c, axis=-2, norm='ortho')
-np.fft.fft(w, 32), np.fft.fft(w, 8, axis=0), np.fft.ifft(c, 1000, 0, 'forward')
-np.fft.rfft(w), np.fft.rfft(w, axis=0), np.fft.rfft(w, 9), np.fft.rfft(w, 10, 0)
-np.fft.irfft(c), np.fft.irfft(c, axis=0), np.fft.irfft(c, 11), np.fft.irfft(w, axis=0)
-np.fft.hfft(c), np.fft.ihfft(w)
-np.fft.fft2(w), np.fft.ifft2(c), np.fft.rfft2(w), np.fft.irfft2(c)
-np.fft.fftn(q), np.fft.fftn(q, axes=(0, 2)), np.fft.ifftn(q, axes=(1,)), np.fft.rfftn(q), np.fft.irfftn(q)
-np.fft.fft(q, axis=1), np.fft.fft(q, axis=0), np.fft.fft(q)
-np.fft.fft(f), np.fft.fft(f, axis=0), np.fft.fft(c.T), np.fft.fft(c.T, axis=0)
-np.fft.fft(s), np.fft.fft(s, axis=0), np.fft.fft(c[::-1, ::3])
-np.fft.fft(q.transpose(1, 2, 0)), np.fft.fft(q.transpose(2, 0, 1), axis=1)
-np.fft.fft(w.astype('f4')), np.fft.rfft(w.astype('f4'), axis=0), np.fft.ifft(c.astype('F'))
-np.fft.fft(i), np.fft.rfft(u), np.fft.fft(m), np.fft.fft(h), np.fft.fft(w.astype('g'))
-np.fft.fft(w.astype('>f8')), np.fft.fft(c.astype('>c16'), axis=0)
-np.fft.fft(w.ravel()), np.fft.rfft(w.ravel()), np.fft.fft(e)
-np.fft.fft(w, axis=5)
-np.fft.fft(w, 0)
-np.fft.fft(w, norm='x')
-np.fft.fft(d)
-np.fft.fft(w, out=np.zeros((ROWS, COLUMNS), 'D'))
-np.fft.fft(w, out=np.zeros((ROWS, COLUMNS), 'D').T)
-np.fft.fft(w, out=np.zeros((ROWS, COLUMNS)))
-np.fft.fft(w, axis=0, out=np.zeros((ROWS, COLUMNS), 'D', 'F'))
-y = np.array(c)\nnp.fft.fft(y, out=y)\nresult = y
-y = np.array(c)\nnp.fft.fft(y, axis=0, out=y)\nresult = y
-y = np.zeros((ROWS, 2 * COLUMNS), 'D')\nnp.fft.ifft(c, axis=0, out=y[:, ::2])\nresult = y
-np.fft.fftshift(np.fft.fft(w), axes=0), np.abs(np.fft.fft(w)) ** 2
-np.fft.fft(n), np.fft.fft(x), np.fft.ifft(x, axis=0)
-np.fft.fft(np.where(i % 5 == 0, np.inf, w))
-np.empty_like(w).shape, np.empty_like(f, 'i4').flags.f_contiguous, np.empty_like(s).strides, np.empty_like(q, shape=(ROWS, 9)).shape
-np.empty_like(w.T).strides, np.empty_like(w, order='F').strides, np.empty_like(q.transpose(1, 0, 2)).strides
-np.zeros_like(f), np.ones_like(w, 'c8'), np.full_like(w.T, 3), np.zeros_like(s), np.zeros_like(w, shape=3)
-np.convolve(w.ravel(), l[:9]), np.correlate(w.ravel(), l[:9], 'same')
-""")
 OTHERS = rows(r"""
 np.linalg.inv(v), np.linalg.det(v), np.linalg.slogdet(v)
 np.linalg.solve(v, o), np.linalg.solve(v, o[0]), np.linalg.solve(v[0], o)
@@ -79,13 +41,12 @@ np.round(i, -1), np.round(c, 1), np.round(x, 2), np.round(n, 1), np.round(s, 2),
 np.round(w, 9), np.round(w, 300), np.round(w, -9), np.round(w, 1.5), np.round(w, None), np.round(m, 1)
 np.round(w, 2, out=np.zeros((ROWS, COLUMNS))), w.round(decimals=1), w.round(1), np.round(w.astype('>f8'), 2), np.round(d, 1)
 np.round(a * 1e308, 2)
+np.empty_like(w).shape, np.empty_like(f, 'i4').flags.f_contiguous, np.empty_like(s).strides, np.empty_like(q, shape=(ROWS, 9)).shape
+np.empty_like(w.T).strides, np.empty_like(w, order='F').strides, np.empty_like(q.transpose(1, 0, 2)).strides
+np.zeros_like(f), np.ones_like(w, 'c8'), np.full_like(w.T, 3), np.zeros_like(s), np.zeros_like(w, shape=3)
+np.convolve(w.ravel(), l[:9]), np.correlate(w.ravel(), l[:9], 'same')
 np.round(q.transpose(1, 0, 2) / 3, 2), np.round(e, 1), np.round(z, 1)
 """)
-
-
-@pytest.mark.parametrize("text", TRANSFORMS)
-def test_transforms(text):
-    check(text, warned=True)
 
 
 @pytest.mark.parametrize("text", OTHERS)

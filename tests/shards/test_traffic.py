@@ -85,10 +85,10 @@ ROWS = {
                           lambda steps: [(3 * 2**steps - 2, None)]),
     "a product of stacks": ("stack = grid.reshape(16, SIDE // 16, SIDE)\n_core.flush()\ncounted(lambda: stack @ stack.transpose(0, 2, 1))",
                             lambda steps: [(0, 0)]),
-    # What events there were is agreed on; where lines lie across the shards, they come together and go back.
+    # What events there were is agreed on; where lines lie across the shards, each gets some of them at a time, and sends them back.
     "lines to be transformed": ("kept = counted(lambda: np.fft.fft(grid))", lambda steps: [(steps, steps)]),
     "a transform of two axes": ("kept = counted(lambda: np.fft.fft2(grid))",
-                                lambda steps: [(2 * steps + 2 * (2**steps - 1),
+                                lambda steps: [(2 * steps + 2 * (2**steps - 1) * 32 // 4**steps,
                                                 2 * steps + 2 * (2**steps - 1) * 2 * SIDE * ROW_BYTES // 4**steps)]),
     "few distinct values": ("labels = np.arange(SIDE * SIDE) % 64\n_core.flush()\nkept = counted(lambda: np.unique(labels))",
                             lambda steps: [(0, 0)]),
