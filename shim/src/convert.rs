@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -53,7 +53,17 @@ impl DeferredArray {
     }
 
     fn __int__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().alias(slf.py(), started(slf.py()), Purpose::Read)?.call_method0("__int__")
+        let py = slf.py();
+        let number = slf.get().alias(py, started(py), Purpose::Read)?.call_method0("__int__");
+        match number {
+            // NumPy asks for the number when the array is put into an element, and takes this refusal of an object of another class.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) && frames::assigns_an_element(py)? => {
+                let refusal = PyValueError::new_err("setting an array element with a sequence.");
+                refusal.set_cause(py, Some(error));
+                Err(refusal)
+            }
+            number => number,
+        }
     }
 
     fn __float__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

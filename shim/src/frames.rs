@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
 use crate::operators;
@@ -152,6 +153,16 @@ pub(crate) fn running_instruction_names(py: Python<'_>, name: &Bound<'_, PyAny>)
         }
     };
     names.bind(py).contains(name)
+}
+
+/// Whether the innermost frame is at an assignment to an element: `target[key] = value`.
+pub(crate) fn assigns_an_element(py: Python<'_>) -> PyResult<bool> {
+    static CODE: PyOnceLock<u8> = PyOnceLock::new();
+    let store =
+        CODE.get_or_try_init(py, || py.import("opcode")?.getattr("opmap")?.get_item("STORE_SUBSCR")?.extract())?;
+    let Some((code, position)) = instruction(py) else { return Ok(false) };
+    let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
+    Ok(bytes.cast::<PyBytes>()?.as_bytes().get(position) == Some(store))
 }
 
 /// The value of a context variable that has a default.

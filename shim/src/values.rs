@@ -7,14 +7,14 @@ use legate_kernels::program::Element;
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Operand, Privilege};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PySlice, PyTuple};
 
 use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::{Native, element};
 use crate::future::future;
 use crate::host;
 use crate::memory;
-use crate::numpy_api;
+use crate::numpy_api::{self, flag};
 use crate::state::Shim;
 use crate::storage::Storage;
 use crate::ufuncs;
@@ -140,8 +140,7 @@ impl<'py> Value<'py> {
         }
         let small = geometry.size() * native.item_bytes <= SNAPSHOT_BYTES;
         let taken = if small {
-            let copy = array.call_method1("copy", ("K",))?;
-            host::over_memory(shim, &copy)?
+            host::over_memory(shim, &snapshot(shim, array)?)?
         } else {
             // The program may change it at any time.
             let taken = host::over_memory(shim, array)?;
@@ -180,6 +179,20 @@ impl<'py> Value<'py> {
     pub(crate) fn is_lent(&self) -> bool {
         matches!(self, Value::Array { lent: true, .. })
     }
+}
+
+/// A copy of a host array, ordered as it is; its axes that repeat their elements do so in the copy.
+fn snapshot<'py>(shim: &Shim, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let geometry = numpy_api::geometry(array);
+    let repeats = |axis: usize| geometry.strides[axis] == 0 && geometry.shape[axis] > 1;
+    let axes = 0..geometry.shape.len();
+    if !axes.clone().any(repeats) {
+        return array.call_method1("copy", ("K",));
+    }
+    let once = axes.map(|axis| if repeats(axis) { PySlice::new(py, 0, 1, 1) } else { PySlice::full(py) });
+    let copy = array.get_item(PyTuple::new(py, once)?)?.call_method1("copy", ("K",))?;
+    shim.host(py, "broadcast_to")?.call1((copy, PyTuple::new(py, geometry.shape)?))
 }
 
 /// The shape that shapes broadcast to; `None` when they do not.
@@ -276,6 +289,27 @@ pub(crate) fn ordered_strides(shape: &[usize], order: &[usize], item_bytes: usiz
         next *= shape[*axis] as isize;
     }
     strides
+}
+
+/// Byte strides of a copy of an array, in an order as NumPy names it: 'C', 'F', 'A' or 'K'; `None` for any other name.
+///
+/// Unlike the iterator's order, 'K' sorts by stride alone: an axis that repeats its elements comes innermost.
+pub(crate) fn copied_strides(own: &Shape, order: &str, item_bytes: usize) -> Option<Axes<isize>> {
+    let column_major: Axes<usize> = (0..own.shape.len()).collect();
+    let mut row_major: Axes<usize> = column_major.iter().rev().copied().collect();
+    let is_column_major = own.flags & flag::F_CONTIGUOUS != 0 && !own.is_c_contiguous();
+    let order = match order {
+        "F" => column_major,
+        "A" | "K" if is_column_major => column_major,
+        "C" | "A" => row_major,
+        "K" if own.is_c_contiguous() => row_major,
+        "K" => {
+            row_major.sort_by_key(|axis| own.strides[*axis].unsigned_abs());
+            row_major
+        }
+        _ => return None,
+    };
+    Some(ordered_strides(&own.shape, &order, item_bytes))
 }
 
 /// The order in which NumPy's iterator nests the axes, innermost first: sorted by the operands' strides, the first operand

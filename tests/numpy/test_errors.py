@@ -60,6 +60,10 @@ np.split(a, 5)
 np.where(m, a)
 a[...] = np.ones(3)
 a[0] = [1, 2]
+v = host.zeros(3, 'i8'); v[0] = a
+v = host.zeros((3, 4), 'u1'); v[0, 1] |= i
+v = host.zeros(3); v[0] = a
+result = int(a)
 a[m] = [1, 2]
 a.fill('x')
 a.shape = (3, 3)

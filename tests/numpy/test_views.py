@@ -55,6 +55,16 @@ s.view('f8')
 a.view()
 np.broadcast_to(b, (3, COLUMNS))
 np.broadcast_to(z, (2, 2))
+np.broadcast_to(a, (2, *a.shape)).astype('c16')
+np.broadcast_to(a, (2, *a.shape)).copy('K')
+np.broadcast_to(a[:, None], (ROWS, 3, COLUMNS)).copy('A')
+np.broadcast_to(f[:, None], (ROWS, 3, COLUMNS)).astype('f4')
+np.array(np.broadcast_to(f, (2, *f.shape)))
+np.empty_like(np.broadcast_to(a, (2, *a.shape))).strides
+np.zeros_like(a[::2, ::-1].T)
+np.broadcast_to(host.arange(COLUMNS), (ROWS, COLUMNS)) * 2
+np.broadcast_to(host.arange(COLUMNS), (ROWS, COLUMNS)) <= f
+np.broadcast_to(host.arange(ROWS)[:, None], (ROWS, COLUMNS)) + a
 np.expand_dims(a, (0, 2))
 a[None].squeeze()
 a[:, :1].squeeze(1)

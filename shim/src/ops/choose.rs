@@ -18,7 +18,7 @@ use crate::report::How;
 use crate::state::{Shim, array_functions, shim};
 use crate::storage;
 use crate::ufuncs::{Map, Resolution, common_shape};
-use crate::values::{Value, fresh_strides, ordered_strides};
+use crate::values::{Value, copied_strides};
 
 /// Enters this file's functions for those of the host NumPy.
 pub(crate) fn register(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -152,21 +152,12 @@ fn like<'py>(
         return Ok(None);
     }
     let item_bytes: usize = descr.getattr("itemsize")?.extract()?;
-    let row_major = (0..own.shape.len()).rev().collect::<SmallVec<[usize; 4]>>();
-    let column_major = (0..own.shape.len()).collect::<SmallVec<[usize; 4]>>();
-    let is_column_major = own.flags & numpy_api::flag::F_CONTIGUOUS != 0 && !own.is_c_contiguous();
     let order = match order.map(|order| order.extract::<String>()) {
         None => "K".to_owned(),
         Some(Ok(order)) => order.to_uppercase(),
         Some(Err(_)) => return Ok(None),
     };
-    let strides = match order.as_str() {
-        "K" => fresh_strides(&own.shape, std::slice::from_ref(&own.strides), item_bytes),
-        "C" => ordered_strides(&own.shape, &row_major, item_bytes),
-        "A" if !is_column_major => ordered_strides(&own.shape, &row_major, item_bytes),
-        "F" | "A" => ordered_strides(&own.shape, &column_major, item_bytes),
-        _ => return Ok(None),
-    };
+    let Some(strides) = copied_strides(&own, &order, item_bytes) else { return Ok(None) };
     let handle = memory::field(py, shim, own.size() * item_bytes, &own.shape, &descr)?;
     let lengths: SmallVec<[isize; 4]> = own.shape.iter().map(|length| *length as isize).collect();
     let phantom = storage::phantom(handle, &descr, &lengths, &strides, 0)?;

@@ -20,7 +20,7 @@ use crate::state::{Shim, shim};
 use crate::storage;
 use crate::task::{Sink, Task};
 use crate::ufuncs;
-use crate::values::{Walk, fresh_strides};
+use crate::values::{Walk, copied_strides, ordered_strides};
 
 /// A shape argument as lengths; `None` when the host must look at it.
 fn lengths(shape: &Bound<'_, PyAny>) -> Option<Axes<usize>> {
@@ -29,18 +29,6 @@ fn lengths(shape: &Bound<'_, PyAny>) -> Option<Axes<usize>> {
     }
     let items = shape.cast::<PyTuple>().ok()?;
     items.iter().map(|item| item.extract::<usize>().ok()).collect()
-}
-
-/// Byte strides of a fresh array: row-major or column-major.
-fn ordered_strides(shape: &[usize], item_bytes: usize, column_major: bool) -> Axes<isize> {
-    let mut strides: Axes<isize> = shape.iter().map(|_| 0).collect();
-    let mut next = item_bytes as isize;
-    for position in 0..shape.len() {
-        let axis = if column_major { position } else { shape.len() - 1 - position };
-        strides[axis] = next;
-        next *= shape[axis] as isize;
-    }
-    strides
 }
 
 /// A fresh deferred array of any fixed-width dtype, not filled; `None` when it is not one to defer.
@@ -59,7 +47,11 @@ pub(crate) fn unfilled<'py>(
     let Some(bytes) = size.checked_mul(item_bytes) else { return Ok(None) };
     let handle = memory::field(py, shim, bytes, shape, descr)?;
     let axes: Axes<isize> = shape.iter().map(|length| *length as isize).collect();
-    let strides = ordered_strides(shape, item_bytes, column_major);
+    let mut order: Axes<usize> = (0..shape.len()).collect();
+    if !column_major {
+        order.reverse();
+    }
+    let strides = ordered_strides(shape, &order, item_bytes);
     let phantom = storage::phantom(handle, descr, &axes, &strides, 0)?;
     Ok(Some(DeferredArray::of_phantom(phantom, None)?))
 }
@@ -402,15 +394,7 @@ pub(crate) fn copy<'py>(
     if shape.size() == 0 || shape.shape.is_empty() {
         return Ok(None);
     }
-    let strides = match order {
-        "C" => ordered_strides(&shape.shape, to.item_bytes, false),
-        "F" => ordered_strides(&shape.shape, to.item_bytes, true),
-        "A" => {
-            let column_major = shape.flags & crate::numpy_api::flag::F_CONTIGUOUS != 0 && !shape.is_c_contiguous();
-            ordered_strides(&shape.shape, to.item_bytes, column_major)
-        }
-        _ => fresh_strides(&shape.shape, std::slice::from_ref(&shape.strides), to.item_bytes),
-    };
+    let Some(strides) = copied_strides(&shape, order, to.item_bytes) else { return Ok(None) };
     let target = ufuncs::fresh(py, shim, &shape.shape, &strides, to)?;
     let result = target.array.clone();
     Ok(index::fill(py, shim, &result, array.as_any())?.then_some(result))
