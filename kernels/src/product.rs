@@ -148,12 +148,14 @@ impl<T: Copy> Packed<T> {
     }
 }
 
-/// See [`outer_sums`]; `N` elements of the shorter rows at a time where there are as many, and up to two vectors of the longer.
+/// See [`outer_sums`]; `N` elements of the shorter rows at a time where there are as many, and one, two or four vectors of the longer.
 #[inline(always)]
 unsafe fn sums<V: Vector, const N: usize>(across: ShortRows, along: ShortRows, rows: usize, turned: bool) -> Vec<u8> {
     let zero = V::Item::default();
     let group = N.min(across.count.next_power_of_two());
-    let wide = if along.count > V::COUNT { 2 } else { 1 };
+    let vectors = along.count.div_ceil(V::COUNT);
+    // Few rows leave registers for more vectors: memory is then read from one end to the other.
+    let wide = if group <= 2 && vectors > 2 { 4 } else { vectors.min(2) };
     let row_bytes = (across.count + along.count) * size_of::<V::Item>();
     let block = (BLOCK_BYTES / row_bytes).max(1).min(rows.max(1));
     let mut packed_across = Packed::new(across.count, group, block, zero);
@@ -173,8 +175,10 @@ unsafe fn sums<V: Vector, const N: usize>(across: ShortRows, along: ShortRows, r
                     let target = sums.as_mut_ptr().add(row * step + column);
                     match (group, wide) {
                         (1, 1) => tile::<V, 1, 1>(one, other, count, target, step),
+                        (1, 4) => tile::<V, 1, 4>(one, other, count, target, step),
                         (1, _) => tile::<V, 1, 2>(one, other, count, target, step),
                         (2, 1) => tile::<V, 2, 1>(one, other, count, target, step),
+                        (2, 4) => tile::<V, 2, 4>(one, other, count, target, step),
                         (2, _) => tile::<V, 2, 2>(one, other, count, target, step),
                         (4, 1) => tile::<V, 4, 1>(one, other, count, target, step),
                         (4, _) => tile::<V, 4, 2>(one, other, count, target, step),

@@ -62,6 +62,8 @@ y = np.round(w).reshape(-1, 2); result = np.dot(y[:, 1], y) + 0
 y = np.round(w).reshape(-1, 2); result = np.dot(y.T, y[:, 1]) + 0
 y = np.round(w).reshape(-1, 2).astype('f4'); result = y.T @ y + 0, y.T.dot(y[::-1]) + 0
 y = np.round(w).reshape(-1, 7); result = y.T[:5] @ (y * (y > 0)) + 0
+y = np.round(w).reshape(-1, 2); result = y @ np.array([2.0, -3.0]) + 0, np.dot(y, y[0]) + 0, y[1] @ y.T + 0, (y @ y[1]).max() - 1
+y = np.round(w).reshape(-1, 2); result = y[::2] @ y[3], y[::-1] @ y[3, ::-1], y.astype('f4').dot(y[0].astype('f4')), y @ [1, 2]
 y = (i[:, 0] % 3 == np.arange(3)[:, None]).astype('f8'); result = y @ np.round(w) + 0, y @ np.round(w)[:, :9] + 0
 host.ones((2, ROWS), 'i8') @ i
 """)

@@ -147,7 +147,7 @@ v = a[3]\na *= 2\nresult = v + 0
 v = a[3]\na *= 2\nv += 1\na -= 1\nresult = v[2], v.sum()
 v = a[3]\na[1:-1] = (a[2:] + a[:-2]) / 2\nv *= 2\na += 1\nresult = v * 1.0
 v = a[3]\na[1:-1] = (a[2:] + a[:-2]) / 2\nx = v[1:]\na *= 3\nx += a[0, 0]\nresult = x[:2]
-v = a[:, 3]\nw += a\na += w\nresult = v @ v
+v = a[:, 3]\nw += a\na += w\nresult = round(float(v @ v), 9)
 v = a[3]\na = a * 2\nresult = v + a[3]
 v = a[3]\ndel a\nresult = v.sum()
 v, y = a[3], a[3]\nv[:] = 1\na += y\nresult = y[0]

@@ -105,6 +105,9 @@ pub(crate) fn matrices<'py>(
     if shim.shards > 1 {
         return shared_out(py, shim, left, right, told);
     }
+    if let Some(product) = vectors::with_rows(shim, left, right, told)? {
+        return Ok(Some(product));
+    }
     if deferred(left).is_some() && deferred(right).is_some() {
         let product = shared_out(py, shim, left, right, told)?;
         if product.is_some() {

@@ -1,6 +1,6 @@
-//! Products of two vectors: a sum of products, launched as such.
+//! Products of two vectors, or of one with each of many short ones: sums of products, launched as such.
 //!
-//! It joins what made the vectors, needs no gathering on several shards, and its value is a future. Its rounding is that of
+//! They join what made the vectors, need no gathering on several shards, and the value of one is a future. The rounding is that of
 //! a pairwise sum, not of BLAS; it is the same for any number of shards.
 
 use pyo3::prelude::*;
@@ -113,8 +113,67 @@ pub(crate) fn product<'py>(
         (Some(_), Mood::Silent) => Mood::Silent,
         (Some(_), Mood::Host) => return Ok(None),
     };
+    sum_of_products(shim, [left, right], &[length], descr, told, mood)
+}
+
+/// Longest row that is summed with the products of its elements; past it BLAS is as fast.
+const SHORT_ROW: usize = 128;
+
+/// The product of a matrix of short rows, the rows one behind the other, with a vector from either side: a sum of products for each
+/// row, which joins what is done with it; `None` for anything else. On one shard.
+pub(crate) fn with_rows<'py>(
+    shim: &Shim,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    told: &'static str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = left.py();
+    let turned;
+    let (matrix, by, (length, descr)) = match (vector(left), vector(right)) {
+        (None, Some(found)) => (left, right, found),
+        (Some(found), None) if deferred(right).is_some() => {
+            turned = right.getattr("T")?;
+            (&turned, left, found)
+        }
+        _ => return Ok(None),
+    };
+    let Some(array) = deferred(matrix) else { return Ok(None) };
+    let shape = array.get().describe(py);
+    let ([rows, columns], [row_stride, stride]) = (&shape.shape[..], &shape.strides[..]) else { return Ok(None) };
+    let known = shim.dtypes.at(descr).filter(|native| b"fd".contains(&native.letter));
+    let Some(item) = known.map(|native| native.item_bytes as isize) else { return Ok(None) };
+    let products = rows * columns;
+    let fits = *columns == length
+        && shape.descr == descr
+        && (1..=SHORT_ROW).contains(columns)
+        && rows / columns >= 4
+        && *stride == item
+        && row_stride.abs() >= item * *columns as isize
+        && products >= shim.settings.min_chunk
+        && shim.runtime.pool().has_room(products * item as usize);
+    let mood = match shim.origins.mood(py)? {
+        Mood::Host => return Ok(None),
+        Mood::Warn(flags) | Mood::AtOnce(flags) => Mood::Warn(flags),
+        Mood::Silent => Mood::Silent,
+    };
+    if !fits {
+        return Ok(None);
+    }
+    sum_of_products(shim, [matrix, by], &[*rows, *columns], descr, Some(told), mood)
+}
+
+/// The sums along the last axis of the products of two operands that broadcast to a shape.
+fn sum_of_products<'py>(
+    shim: &Shim,
+    operands: [&Bound<'py, PyAny>; 2],
+    shape: &[usize],
+    descr: usize,
+    told: Option<&'static str>,
+    mood: Mood,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = operands[0].py();
     let mut inputs: SmallVec<[Value<'py>; 3]> = SmallVec::new();
-    for operand in [left, right] {
+    for operand in operands {
         match Value::of(shim, operand)? {
             Some((_, value)) => inputs.push(value),
             None => return Ok(None),
@@ -124,9 +183,10 @@ pub(crate) fn product<'py>(
     let kinds = smallvec![Kind::Strong(descr), Kind::Strong(descr)];
     let Some(resolution) = ufuncs::resolve(shim, &multiply, kinds)? else { return Ok(None) };
     let name = told.unwrap_or(resolution.name);
-    let map = Map { resolution: &resolution, name, inputs, mask: None, shape: smallvec![length], mood };
+    let map = Map { resolution: &resolution, name, inputs, mask: None, shape: shape.into(), mood };
     let Some(products) = map.issue(py, shim, None)? else { return Ok(None) };
-    let request = reduce::Request { told: Some(told), ..reduce::Request::default() };
+    let axis = if shape.len() > 1 { Some((shape.len() - 1).into_pyobject(py)?.into_any()) } else { None };
+    let request = reduce::Request { axis, told: Some(told), ..reduce::Request::default() };
     match reduce::reduce(py, shim, &shim.host(py, "add")?, &products[0], &request)? {
         Outcome::Done(sum) => Ok(Some(sum)),
         Outcome::Host { .. } => Ok(None),
