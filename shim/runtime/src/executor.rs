@@ -9,10 +9,10 @@
 //!
 //! Rules: windows enter the queue in program order; `completed` only grows; it is stored after the group's instances
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
-#![expect(unsafe_code, reason = "copies bytes between instances")]
-
 mod apart;
 mod counters;
+mod deep;
+mod instances;
 mod own_way;
 mod scan;
 mod sweep;
@@ -31,7 +31,7 @@ pub use counters::Counters;
 use crate::closed::Closed;
 use crate::field::{Field, Sequence};
 use crate::fuse;
-use crate::group::{Buffer, Group, Split};
+use crate::group::{Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::owed::{self, Ledger, Terms};
@@ -257,10 +257,11 @@ impl<B: Backend> Executor<B> {
 
     /// What of a window's groups runs as one.
     fn walks(&self, groups: Vec<Group<B::Task>>) -> Vec<Walk<B::Task>> {
-        match self.transport.shards() {
-            1 => sweeps::join(groups, &self.mapper),
-            _ => groups.into_iter().map(Walk::Group).collect(),
+        let shards = self.transport.shards();
+        if shards > 1 && self.is_alone() {
+            return groups.into_iter().map(Walk::Group).collect();
         }
+        sweeps::join(groups, &self.mapper, shards)
     }
 
     fn is_alone(&self) -> bool {
@@ -313,22 +314,9 @@ impl<B: Backend> Executor<B> {
         }
         reuse::take_over(group, &self.pool);
         let mut second: Vec<(usize, Block)> = Vec::new();
-        let addresses: Vec<usize> = group
-            .buffers
-            .iter()
-            .enumerate()
-            .map(|(index, buffer)| {
-                if buffer.second {
-                    let needed = share.as_ref().map(|share| share.carries(group, index, &*self.transport));
-                    let block = self.second_instance(buffer, needed.as_deref());
-                    let address = block.address();
-                    second.push((index, block));
-                    address
-                } else {
-                    buffer.field.materialize()
-                }
-            })
-            .collect();
+        let addresses = self.addresses(group, &mut second, |index| {
+            share.as_ref().map(|share| share.carries(group, index, &*self.transport))
+        });
         self.run_tiles(group, &addresses, share.as_ref())?;
         for (index, block) in second {
             drop(group.buffers[index].field.swap(block));
@@ -355,18 +343,28 @@ impl<B: Backend> Executor<B> {
     ) -> Result<(), TransportError> {
         let compiled = self.backend.lower(group);
         let own = share.map_or(0..group.rows, |share| share.rows.clone());
-        let elements = group.members.iter().map(|m| m.launch.domain.iter().product::<usize>()).max().unwrap_or(0);
         let chained = group.serial && share.is_some_and(|share| !share.is_whole());
-        let mut partials = if chained {
+        let partials = if chained {
             self.run_chain(group, &compiled, addresses, &own)?
         } else {
-            self.run_cuts(&compiled, addresses, &self.cuts(group, &own, elements))
+            self.run_cuts(&compiled, addresses, &self.cuts(group, &own, group.elements()))
         };
-        let size = self.backend.part_bytes(&compiled);
+        self.finish(&compiled, addresses, partials, share)
+    }
+
+    /// Stores totals of the parts that tiles have left, on all shards.
+    fn finish(
+        &self,
+        compiled: &B::Compiled,
+        addresses: &[usize],
+        mut partials: Vec<B::Partial>,
+        share: Option<&Share>,
+    ) -> Result<(), TransportError> {
+        let size = self.backend.part_bytes(compiled);
         if let Some(share) = share.filter(|share| !share.is_whole() && size > 0) {
-            partials = self.gather_parts(&compiled, partials, share, size)?;
+            partials = self.gather_parts(compiled, partials, share, size)?;
         }
-        self.backend.finish(&compiled, addresses, partials);
+        self.backend.finish(compiled, addresses, partials);
         Ok(())
     }
 
@@ -451,28 +449,6 @@ impl<B: Backend> Executor<B> {
         };
         let merged = collective::merge_all(&*self.transport, &self.traffic, packed, size, merge)?;
         Ok(vec![self.backend.unpack(compiled, &merged)])
-    }
-
-    /// A second instance of a field, with the bytes that no member will write; with several shards, those that are needed here.
-    fn second_instance(&self, buffer: &Buffer, needed: Option<&[Range<usize>]>) -> Block {
-        let block = self.pool.take(buffer.field.bytes());
-        let old = buffer.field.materialize();
-        let all = 0..buffer.field.bytes();
-        let Some(carried) = &buffer.carried else { return block };
-        let needed = needed.unwrap_or(std::slice::from_ref(&all));
-        let ranges = needed.iter().flat_map(|part| carried.within(part));
-        for range in ranges.filter(|_| self.transport.carries()) {
-            // SAFETY: both instances hold `field.bytes()` bytes and the needed parts lie within them; they are different
-            // blocks, and only the holder of the running role touches either.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    (old + range.start) as *const u8,
-                    (block.address() + range.start) as *mut u8,
-                    range.len(),
-                );
-            }
-        }
-        block
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::carried::Carried;
 use crate::field::Field;
-use crate::launch::{Launch, Privilege, Work};
+use crate::launch::{Launch, Operand, Privilege, Work};
 use crate::owed::Owed;
 
 /// Where an operand of a member lives while the group runs.
@@ -104,6 +104,16 @@ impl<T> Group<T> {
             }
         }
         span.map_or(0, |span| span.len().min(sum))
+    }
+
+    /// The operands of all members.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &Operand> {
+        self.members.iter().flat_map(|member| &member.launch.operands)
+    }
+
+    /// Elements of the largest domain.
+    pub(crate) fn elements(&self) -> usize {
+        self.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).max().unwrap_or(0)
     }
 
     /// Has a field among the temporaries stored after all.

@@ -4,7 +4,9 @@
 //! behind the one before it by the rows that it reads ahead, and the values between them live in rings of rows that stay in
 //! cache; the last values go back in place, behind the last reader of the old ones. At a tile's ends earlier sweeps make the rows
 //! that later ones need there, which the neighbour makes too; what the neighbour still reads of the field is handed over when
-//! all tiles are done. This file decides; `executor::sweep` does. On one shard only.
+//! all tiles are done. With several shards, whose rows are tiles too (`shards::deep`), what is joined must not depend on what the
+//! program still holds: then a shard that must store what a sweep makes on its way runs them one after the other instead. This file
+//! decides; `executor::sweep` does.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use crate::carried::Carried;
 use crate::field::Field;
 use crate::group::{Group, Place, Split};
+use crate::launch::Work;
 use crate::mapper::Mapper;
 use crate::owed::Owed;
 
@@ -38,8 +41,14 @@ impl<T> Stage<T> {
     }
 
     /// The field's rows that rows of the group write.
-    fn rows(&self) -> Range<isize> {
+    pub(crate) fn rows(&self) -> Range<isize> {
         self.first_row..self.first_row + self.group.rows.cast_signed() / self.grain
+    }
+
+    /// The group's rows that make some of the field's.
+    pub(crate) fn group_rows(&self, rows: &Range<isize>) -> Range<usize> {
+        let within = |row: isize| ((row - self.first_row) * self.grain).clamp(0, self.group.rows.cast_signed());
+        within(rows.start).cast_unsigned()..within(rows.end).cast_unsigned()
     }
 }
 
@@ -87,11 +96,11 @@ impl<T> fmt::Display for Walk<T> {
 }
 
 /// Joins neighbouring sweeps.
-pub(crate) fn join<T>(groups: Vec<Group<T>>, mapper: &Mapper) -> Vec<Walk<T>> {
+pub(crate) fn join<T>(groups: Vec<Group<T>>, mapper: &Mapper, shards: usize) -> Vec<Walk<T>> {
     let mut walks = Vec::with_capacity(groups.len());
     let mut open: Option<Sweeps<T>> = None;
     for group in groups {
-        let fresh = match Sweeps::begin(group, mapper) {
+        let fresh = match Sweeps::begin(group, mapper, shards) {
             Walk::Sweeps(fresh) => fresh,
             other @ Walk::Group(_) => {
                 walks.extend(open.take().into_iter().flat_map(Sweeps::close));
@@ -100,7 +109,7 @@ pub(crate) fn join<T>(groups: Vec<Group<T>>, mapper: &Mapper) -> Vec<Walk<T>> {
             }
         };
         open = match open.take() {
-            Some(mut sweeps) if sweeps.admits(&fresh, mapper) => {
+            Some(mut sweeps) if sweeps.admits(&fresh, mapper, shards) => {
                 sweeps.stages.extend(fresh.stages);
                 Some(sweeps)
             }
@@ -116,12 +125,12 @@ pub(crate) fn join<T>(groups: Vec<Group<T>>, mapper: &Mapper) -> Vec<Walk<T>> {
 
 impl<T> Sweeps<T> {
     /// A group as one sweep; the group itself if it is none, or none of which a few rows fit in cache.
-    fn begin(group: Group<T>, mapper: &Mapper) -> Walk<T> {
+    fn begin(group: Group<T>, mapper: &Mapper, shards: usize) -> Walk<T> {
         let Some(buffer) = group.buffers.iter().find(|buffer| buffer.second) else { return Walk::Group(group) };
         let Some(Found { row_bytes, grain, first_row, before, after }) = sweep(&group) else {
             return Walk::Group(group);
         };
-        let ends = stored(&group).next().is_some();
+        let ends = if shards > 1 { folds_rows(&group) } else { stored(&group).next().is_some() };
         let field = buffer.field.clone();
         let step = (mapper.sweep_bytes() / row_bytes).max(1).cast_signed();
         let kept = (step + before + after).cast_unsigned().saturating_mul(row_bytes);
@@ -137,15 +146,41 @@ impl<T> Sweeps<T> {
     }
 
     /// Whether another sweep, `next`, can run behind these.
-    fn admits(&self, next: &Sweeps<T>, mapper: &Mapper) -> bool {
+    fn admits(&self, next: &Sweeps<T>, mapper: &Mapper, shards: usize) -> bool {
         let Some(stage) = next.stages.first() else { return false };
         let stores = |number: u64| stored(&stage.group).any(|stored| stored == number);
         Arc::ptr_eq(&self.field, &next.field)
             && self.row_bytes == next.row_bytes
             && self.stages.iter().all(|earlier| {
-                !earlier.ends && !earlier.group.buffers.iter().any(|buffer| stores(buffer.field.number()))
+                let apart = match shards {
+                    1 => !earlier.group.buffers.iter().any(|buffer| stores(buffer.field.number())),
+                    _ => !self.conflict(&earlier.group, &stage.group),
+                };
+                !earlier.ends && apart
             })
             && self.fits(stage, mapper)
+    }
+
+    /// Whether one of two groups writes anything but the field that the other one touches, stored or not.
+    fn conflict(&self, one: &Group<T>, other: &Group<T>) -> bool {
+        let operands = |group| Group::operands(group).filter(|operand| !Arc::ptr_eq(&operand.field, &self.field));
+        operands(one).any(|mine| {
+            operands(other).any(|theirs| {
+                (mine.privilege.writes() || theirs.privilege.writes()) && Arc::ptr_eq(&mine.field, &theirs.field)
+            })
+        })
+    }
+
+    /// Whether any sweep but the last stores something else: then each row must be made once.
+    pub(crate) fn store_more(&self) -> bool {
+        self.stages.iter().rev().skip(1).any(|stage| stored(&stage.group).next().is_some())
+    }
+
+    /// Has all sweeps write second instances, as groups of their own do.
+    pub(crate) fn part(&mut self) {
+        for buffer in self.stages.iter_mut().flat_map(|stage| &mut stage.group.buffers) {
+            buffer.in_ring = false;
+        }
     }
 
     /// Whether the rings of these sweeps, and another one, stay in cache.
@@ -207,6 +242,11 @@ impl<T> Sweeps<T> {
         let rows = (0..self.stages.len()).map(|index| self.step + kept(index));
         rows.map(|rows| rows.cast_unsigned() * self.row_bytes).collect()
     }
+}
+
+/// Whether a group folds its rows into one.
+fn folds_rows<T>(group: &Group<T>) -> bool {
+    group.members.iter().any(|member| member.launch.work == Work::Total || member.launch.folds_rows())
 }
 
 /// The numbers of the fields that a group stores, but for the one that it writes anew.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use interpreter::{Interpreter, Numbers, Step, settle, wait};
-use legate_runtime::transport::Alone;
+use legate_runtime::transport::{Alone, Stop, Threads, Transport};
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
 use smallvec::smallvec;
@@ -15,7 +15,7 @@ use smallvec::smallvec;
 const COLUMNS: usize = 12;
 const ROW_BYTES: isize = COLUMNS as isize * 8;
 
-fn runtime(fusion: bool, processors: usize) -> Runtime<Interpreter> {
+fn runtime(fusion: bool, processors: usize, transport: Arc<dyn Transport>) -> Runtime<Interpreter> {
     let mapper = Mapper {
         cpus: processors.min(2),
         processors,
@@ -27,7 +27,7 @@ fn runtime(fusion: bool, processors: usize) -> Runtime<Interpreter> {
         memory_limit: 1 << 30,
         show_plan: true,
     };
-    Runtime::new(Interpreter, mapper, Arc::new(Alone))
+    Runtime::new(Interpreter, mapper, transport)
 }
 
 fn filled(runtime: &Runtime<Interpreter>, rows: usize, first: u64) -> Handle {
@@ -44,6 +44,14 @@ fn content(runtime: &Runtime<Interpreter>, handle: &Handle) -> Vec<u64> {
     let start = handle.field().materialize() as *const u64;
     // SAFETY: everything is done, and the field has that many elements.
     unsafe { std::slice::from_raw_parts(start, handle.field().bytes() / 8) }.to_vec()
+}
+
+/// Has every shard hold all of a field.
+fn gather(runtime: &Runtime<Interpreter>, handle: &Handle) {
+    let view = View { offset: 0, strides: smallvec![1], item_bytes: 1 };
+    let operands = smallvec![Operand { field: handle.field().clone(), view, privilege: Privilege::Read }];
+    let domain = smallvec![handle.field().bytes()];
+    runtime.launch("gather".into(), Work::Whole, domain, operands, Step { constant: 0, adds: false });
 }
 
 /// One assignment to a rectangle of `grid` from rectangles at other places of it and, perhaps, one of `other`.
@@ -114,24 +122,43 @@ fn total(runtime: &Runtime<Interpreter>, grid: &Handle, rows: usize) -> Handle {
 }
 
 /// Runs the random sweeps of a seed: what is left, and how many ran behind another.
-fn outcome(seed: u64, fusion: bool, processors: usize) -> (Vec<Vec<u64>>, u64) {
+fn outcome(seed: u64, fusion: bool, processors: usize, transport: Arc<dyn Transport>) -> (Vec<Vec<u64>>, u64) {
     let mut numbers = Numbers(seed * 2 + 0x9E37_79B9_7F4A_7C15);
-    let runtime = runtime(fusion, processors);
+    let (shard, shards) = (transport.shard(), transport.shards());
+    let runtime = runtime(fusion, processors, transport);
     let rows = 6 + numbers.below(50);
     let reach = 1 + numbers.below(3);
     let (grid, other) = (filled(&runtime, rows, 1), filled(&runtime, rows, 1000));
-    let mut kept = Vec::new();
-    for _ in 0..2 + numbers.below(6) {
+    if shards > 1 {
+        // From here on rows live apart, and only there.
+        for handle in [&grid, &other] {
+            let own = runtime.share_out(handle.field(), ROW_BYTES as usize, 8);
+            let start = handle.field().materialize() as *mut u8;
+            // SAFETY: the field has as many bytes, and no launch touches it yet.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(start, handle.field().bytes()) };
+            bytes[..own.start].fill(0xA5);
+            bytes[own.end..].fill(0xA5);
+        }
+    }
+    let (mut kept, mut late) = (Vec::new(), Vec::new());
+    for number in 0..2 + numbers.below(6) {
         let fresh = Sweep::random(&mut numbers, rows, reach).issue(&runtime, &grid, &other);
         if numbers.below(6) == 0 {
             kept.push(fresh);
+        } else if number == shard {
+            // Shards see at different moments that nobody holds it any more.
+            late.push(fresh);
         }
         if numbers.below(6) == 0 {
             kept.push(total(&runtime, &grid, rows));
         }
     }
+    for handle in [&grid, &other].into_iter().chain(&kept) {
+        gather(&runtime, handle);
+    }
     let mut left = vec![content(&runtime, &grid), content(&runtime, &other)];
     left.extend(kept.iter().map(|handle| content(&runtime, handle)));
+    drop(late);
     (left, runtime.counters().joined_sweeps.load(Ordering::Relaxed))
 }
 
@@ -139,9 +166,9 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> (Vec<Vec<u64>>, u64) {
 fn joined_sweeps_give_what_single_ones_give() {
     let mut joined = 0;
     for seed in 0..600 {
-        let plain = outcome(seed, false, 1).0;
+        let plain = outcome(seed, false, 1, Arc::new(Alone)).0;
         for processors in [1, 2, 3, 7] {
-            let (left, count) = outcome(seed, true, processors);
+            let (left, count) = outcome(seed, true, processors, Arc::new(Alone));
             assert_eq!(left, plain, "seed {seed}, {processors} processors");
             joined += count;
         }
@@ -149,9 +176,32 @@ fn joined_sweeps_give_what_single_ones_give() {
     assert!(joined > 500, "only {joined} sweeps were joined");
 }
 
+#[test]
+fn sweeps_on_many_shards_give_what_one_gives() {
+    let mut joined = 0;
+    for seed in 0..400 {
+        let plain = outcome(seed, false, 1, Arc::new(Alone)).0;
+        for shards in [2, 3, 4] {
+            let job = Threads::job(shards, &Arc::new(Stop::default()));
+            std::thread::scope(|scope| {
+                let outcomes: Vec<_> = job
+                    .into_iter()
+                    .map(|shard| scope.spawn(move || outcome(seed, true, 1 + seed as usize % 3, Arc::new(shard))))
+                    .collect();
+                for (shard, outcome) in outcomes.into_iter().enumerate() {
+                    let (left, count) = outcome.join().expect("the shard's thread does not panic");
+                    assert_eq!(left, plain, "seed {seed}, shard {shard} of {shards}");
+                    joined += count;
+                }
+            });
+        }
+    }
+    assert!(joined > 500, "only {joined} sweeps were joined");
+}
+
 /// How many of the sweeps that `build` issues run behind another, and the plan.
 fn joined(build: impl FnOnce(&Runtime<Interpreter>) -> Vec<Handle>) -> (u64, String) {
-    let runtime = runtime(true, 2);
+    let runtime = runtime(true, 2, Arc::new(Alone));
     let held = build(&runtime);
     wait(&runtime);
     drop(held);

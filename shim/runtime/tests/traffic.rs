@@ -18,7 +18,7 @@ const ROW: isize = SIDE as isize * 8;
 const INNER: usize = SIDE - 2;
 const SHARDS: usize = 4;
 /// Shorter messages are agreements: no window here has as many launches.
-const SHORTEST_BYTES: usize = 8;
+const SHORTEST_BYTES: usize = 16;
 
 /// A transport that tells what it sends.
 struct Told {
@@ -195,6 +195,22 @@ fn a_stencil_sweep_sends_each_neighbour_one_message() {
         }
     });
     assert_eq!(plans, ["", HALO, HALO]);
+}
+
+#[test]
+fn two_sweeps_at_once_send_each_neighbour_one_message() {
+    let plans = plans(|shard| {
+        let grid = shard.spread();
+        shard.stage();
+        for _ in 0..2 {
+            shard.sweep(&grid);
+            shard.sweep(&grid);
+            shard.stage();
+        }
+    });
+    // Two whole rows.
+    let halo = HALO.replace("120", "256");
+    assert_eq!(plans, ["", &halo, &halo]);
 }
 
 #[test]

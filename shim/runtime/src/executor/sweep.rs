@@ -25,7 +25,7 @@ struct Left<P> {
 }
 
 /// Sweeps made ready to run.
-struct Run<'a, B: Backend> {
+pub(super) struct Run<'a, B: Backend> {
     backend: &'a B,
     sweeps: &'a Sweeps<B::Task>,
     compiled: Vec<B::Compiled>,
@@ -36,19 +36,38 @@ struct Run<'a, B: Backend> {
 
 impl<B: Backend> Executor<B> {
     pub(super) fn run_sweeps(&self, sweeps: &mut Sweeps<B::Task>) -> Result<(), TransportError> {
-        let all = sweeps.rows();
-        let tiles = self.sweep_tiles(sweeps, &all);
+        if !self.is_alone() {
+            return self.run_deep(sweeps);
+        }
+        if let Some((run, partials)) = self.walk_sweeps(sweeps, &sweeps.rows()) {
+            run.finish(partials, |_, compiled, addresses, parts| self.backend.finish(compiled, addresses, parts));
+            return Ok(());
+        }
+        self.run_apart(sweeps)
+    }
+
+    /// Runs each sweep as a group of its own.
+    pub(super) fn run_apart(&self, sweeps: &mut Sweeps<B::Task>) -> Result<(), TransportError> {
+        sweeps.part();
+        sweeps.stages.iter_mut().try_for_each(|stage| self.run_group(&mut stage.group))
+    }
+
+    /// Takes the field's rows `all`, which nobody else changes, through the sweeps; what is left to finish, and the last sweep's parts
+    /// of totals. None, and nothing is done, where there are no rings.
+    pub(super) fn walk_sweeps<'a>(
+        &'a self,
+        sweeps: &'a Sweeps<B::Task>,
+        all: &Range<isize>,
+    ) -> Option<(Run<'a, B>, Vec<B::Partial>)> {
+        let tiles = self.sweep_tiles(sweeps, all);
         let rings = || sweeps.ring_bytes().into_iter().enumerate().map(|(number, bytes)| Ring::new(bytes, number));
         let sets: Option<Vec<Vec<Ring>>> =
             (0..self.workers.threads().min(tiles.len())).map(|_| rings().collect()).collect();
-        let Some(sets) = sets else {
-            return sweeps.stages.iter_mut().try_for_each(|stage| self.run_group(&mut stage.group));
-        };
-        let idle = Mutex::new(sets);
+        let idle = Mutex::new(sets?);
         for stage in &sweeps.stages {
             self.counters.count(&stage.group);
         }
-        self.counters.written_bytes.fetch_add(sweeps.bytes(&all).len() as u64, Ordering::Relaxed);
+        self.counters.written_bytes.fetch_add(sweeps.bytes(all).len() as u64, Ordering::Relaxed);
         self.counters.joined_sweeps.fetch_add(sweeps.stages.len() as u64 - 1, Ordering::Relaxed);
         self.counters.tiles.fetch_add(tiles.len() as u64, Ordering::Relaxed);
         let field = sweeps.field.materialize();
@@ -64,7 +83,7 @@ impl<B: Backend> Executor<B> {
         self.workers.each(tiles.len(), &|index| {
             // There are as many sets as threads.
             let Some(rings) = idle.lock().pop() else { return };
-            *left[index].lock() = Some(run.tile(&tiles[index], &all, &rings));
+            *left[index].lock() = Some(run.tile(&tiles[index], all, &rings));
             idle.lock().push(rings);
         });
         let mut partials = Vec::new();
@@ -75,12 +94,7 @@ impl<B: Backend> Executor<B> {
                 unsafe { copy(bytes.as_ptr() as usize, field + position, bytes.len()) };
             }
         }
-        let last = sweeps.stages.len() - 1;
-        for (index, compiled) in run.compiled.iter().enumerate() {
-            let parts = if index == last { std::mem::take(&mut partials) } else { Vec::new() };
-            self.backend.finish(compiled, &run.addresses[index], parts);
-        }
-        Ok(())
+        Some((run, partials))
     }
 
     /// The tiles: none reaches past its neighbours.
@@ -98,6 +112,20 @@ impl<B: Backend> Executor<B> {
 }
 
 impl<B: Backend> Run<'_, B> {
+    /// Finishes each sweep: what `finish` does with its buffers and its parts of totals.
+    pub(super) fn finish<R>(
+        &self,
+        mut partials: Vec<B::Partial>,
+        mut finish: impl FnMut(usize, &B::Compiled, &[usize], Vec<B::Partial>) -> R,
+    ) -> Vec<R> {
+        let last = self.compiled.len() - 1;
+        let each = self.compiled.iter().enumerate().map(|(index, compiled)| {
+            let parts = if index == last { std::mem::take(&mut partials) } else { Vec::new() };
+            finish(index, compiled, &self.addresses[index], parts)
+        });
+        each.collect()
+    }
+
     fn tile(&self, tile: &Range<isize>, all: &Range<isize>, rings: &[Ring]) -> Left<B::Partial> {
         let stages = &self.sweeps.stages;
         let (before, after) = self.sweeps.reach();
@@ -145,12 +173,11 @@ impl<B: Backend> Run<'_, B> {
             // SAFETY: the part lies in rows that the sweep before has made, or in the field, and in this sweep's window.
             unsafe { copy(old(part.start), rings[index].at(part.start), part.len()) };
         }
-        let within = |row: isize| ((row - stage.first_row) * stage.grain).clamp(0, stage.group.rows.cast_signed());
-        let own = within(rows.start)..within(rows.end);
+        let own = stage.group_rows(&rows);
         if own.is_empty() {
             return None;
         }
-        let first = own.start / stage.grain + stage.first_row;
+        let first = own.start.cast_signed() / stage.grain + stage.first_row;
         let based = |row: isize, place: &dyn Fn(usize) -> usize| {
             let position = sweeps.bytes(&(row..row)).start;
             place(position).wrapping_sub(position)
@@ -163,8 +190,7 @@ impl<B: Backend> Run<'_, B> {
                 *address = based(first - stage.before, &old);
             }
         }
-        let cut = Cut::Rows(own.start.cast_unsigned()..own.end.cast_unsigned());
-        let partial = self.backend.run(&self.compiled[index], &addresses, &cut);
+        let partial = self.backend.run(&self.compiled[index], &addresses, &Cut::Rows(own));
         (index + 1 == sweeps.stages.len()).then_some(partial)
     }
 

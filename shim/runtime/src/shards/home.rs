@@ -181,6 +181,23 @@ impl RowCut {
     }
 }
 
+/// Rows before and after its own that each shard needs as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Margin {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
+impl Margin {
+    /// What a shard with some of `all` rows needs; nothing where it has none.
+    pub(crate) fn around(&self, rows: &Range<usize>, all: usize) -> Range<usize> {
+        if rows.is_empty() {
+            return rows.clone();
+        }
+        rows.start.saturating_sub(self.before)..(rows.end + self.after).min(all)
+    }
+}
+
 /// First byte of the stretch of `stride` bytes that is a walk's row: a row of the field where the walk's row lies within one,
 /// else from the walk's own first byte.
 fn row_start(extent: &Range<isize>, stride: isize) -> isize {

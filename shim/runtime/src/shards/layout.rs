@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::home::{Home, RowCut};
+use super::home::{Home, Margin, RowCut};
 use super::runs::{insert, without};
 use crate::view::{Axes, View, ranges_overlap};
 
@@ -17,6 +17,7 @@ const FETCHED_LIMIT: usize = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fetched {
     pub(crate) cut: RowCut,
+    pub(crate) margin: Margin,
     pub(crate) shift: isize,
     pub(crate) view: View,
     pub(crate) domain: Axes<usize>,

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::chain;
 use super::collective::{self, Step};
-use super::home::{Home, RowCut};
+use super::home::{Home, Margin, RowCut};
 use super::moves::{self, Moves, Traffic};
 use super::runs::{SMALL_GAP, add_runs, insert, without};
 use super::walk::{Walk, bytes_of};
@@ -32,11 +32,11 @@ pub(crate) struct Share {
     /// The rows that it runs.
     pub(crate) rows: Range<usize>,
     /// How rows are shared out; None when every shard runs all of them.
-    cut: Option<RowCut>,
+    pub(super) cut: Option<RowCut>,
     /// Where each written field lives afterwards, by its number.
-    homes: FxHashMap<u64, Home>,
+    pub(super) homes: FxHashMap<u64, Home>,
     /// Fields that are written by shards where they do not live.
-    away: Vec<u64>,
+    pub(super) away: Vec<u64>,
 }
 
 impl Share {
@@ -108,7 +108,7 @@ impl Share {
 }
 
 /// Whether the walk is the output of a fold over the group's rows: a total, which every shard works out, or a sum over the rows.
-fn folds_rows<T>(member: &Member<T>, operand: &Operand) -> bool {
+pub(super) fn folds_rows<T>(member: &Member<T>, operand: &Operand) -> bool {
     operand.privilege.writes()
         && (member.launch.work == Work::Total || (member.launch.folds_rows() && operand.view.row_stride() == 0))
 }
@@ -165,7 +165,7 @@ pub(crate) fn begin<T>(
         return Ok(Share { rows: 0..group.rows, cut: None, homes: FxHashMap::default(), away: Vec::new() });
     };
     if let Some(cut) = &share.cut {
-        fetch(&read, cut, transport, traffic)?;
+        fetch(&read, cut, Margin::default(), transport, traffic)?;
     }
     Ok(share)
 }
@@ -242,7 +242,7 @@ fn is_thin(walk: &Walk<'_>, mapper: &Mapper) -> bool {
 
 /// A cut with where each written field lives after it; None where that cannot be said, or a field's second instance would be written
 /// where it does not live.
-fn homes_after<T>(group: &Group<T>, written: &[Walk<'_>], cut: RowCut, shards: usize) -> Option<Decision> {
+pub(super) fn homes_after<T>(group: &Group<T>, written: &[Walk<'_>], cut: RowCut, shards: usize) -> Option<Decision> {
     let mut homes: FxHashMap<u64, Home> = FxHashMap::default();
     let mut away = Vec::new();
     for walk in written {
@@ -264,8 +264,14 @@ fn homes_after<T>(group: &Group<T>, written: &[Walk<'_>], cut: RowCut, shards: u
     (!moved).then_some((cut, homes, away))
 }
 
-/// Exchanges what the walks read and do not find at home.
-fn fetch(read: &[Walk<'_>], cut: &RowCut, transport: &dyn Transport, traffic: &Traffic) -> Result<(), TransportError> {
+/// Exchanges what the walks read, in the shards' rows with a margin, and do not find at home.
+pub(super) fn fetch(
+    read: &[Walk<'_>],
+    cut: &RowCut,
+    margin: Margin,
+    transport: &dyn Transport,
+    traffic: &Traffic,
+) -> Result<(), TransportError> {
     let mut fields: Vec<(&Arc<Field>, Vec<&Walk<'_>>)> = Vec::new();
     for walk in read {
         let field = walk.field();
@@ -275,10 +281,11 @@ fn fetch(read: &[Walk<'_>], cut: &RowCut, transport: &dyn Transport, traffic: &T
             if walk.bytes().is_empty() || layout.is_everywhere(&walk.bytes()) {
                 continue;
             }
-            if walk.view().row_stride() != 0 && cut.home(walk.pitch(), &walk.row, walk.shift) == Some(home) {
+            let at_home = walk.view().row_stride() != 0 && cut.home(walk.pitch(), &walk.row, walk.shift) == Some(home);
+            if at_home && margin == Margin::default() {
                 continue;
             }
-            if layout.is_fetched(&walk.fetched(cut)) {
+            if layout.is_fetched(&walk.fetched(cut, margin)) {
                 continue;
             }
         }
@@ -297,12 +304,12 @@ fn fetch(read: &[Walk<'_>], cut: &RowCut, transport: &dyn Transport, traffic: &T
         let mut layout = field.layout();
         let Some(home) = layout.home() else { continue };
         let shard = transport.shard();
-        transfer(&walks, cut, &home, shard, field.bytes(), SMALL_GAP, |far, runs, sends| {
+        transfer(&walks, (cut, margin), &home, shard, field.bytes(), SMALL_GAP, |far, runs, sends| {
             let runs = without(runs, layout.shared());
             if sends { moves.send(far, address, &runs) } else { moves.receive(far, address, &runs) }
         });
         for walk in walks {
-            layout.fetch(walk.fetched(cut));
+            layout.fetch(walk.fetched(cut, margin));
         }
     }
     // SAFETY: the executor's running role is the only one that touches instances; runs lie inside their fields, and what is
@@ -310,11 +317,11 @@ fn fetch(read: &[Walk<'_>], cut: &RowCut, transport: &dyn Transport, traffic: &T
     unsafe { moves.run(transport, traffic) }
 }
 
-/// Visits what goes between this shard and each other one when shards need their rows of the walks: the other shard, the runs
+/// Visits what goes between this shard and each other one when shards need their rows of the walks, with a margin: the other shard, the runs
 /// of the field, and whether this shard is the one where they live.
 fn transfer(
     walks: &[&Walk<'_>],
-    cut: &RowCut,
+    (cut, margin): (&RowCut, Margin),
     home: &Home,
     shard: usize,
     bytes: usize,
@@ -322,10 +329,10 @@ fn transfer(
     mut visit: impl FnMut(usize, &[Range<usize>], bool),
 ) {
     let runs_of = |of: usize, clip: &Range<usize>| {
-        let rows = cut.rows_of(of);
+        let rows = margin.around(&cut.rows_of(of), cut.rows);
         let mut runs = Vec::new();
         // Both ends ask the same question, so that neither carries a gap that the other leaves out.
-        for walk in walks.iter().filter(|walk| walk.shards_touching(clip, cut).contains(&of)) {
+        for walk in walks.iter().filter(|walk| walk.shards_touching(clip, cut, margin).contains(&of)) {
             let (view, domain) = walk.part(&rows);
             add_runs(&view, &domain, clip, gap, &mut runs);
         }
@@ -335,9 +342,9 @@ fn transfer(
     let mut takers = Vec::new();
     let mut givers = Vec::new();
     let own = home.range(shard, bytes);
-    let rows = cut.rows_of(shard);
+    let rows = margin.around(&cut.rows_of(shard), cut.rows);
     for walk in walks {
-        insert(&mut takers, walk.shards_touching(&own, cut));
+        insert(&mut takers, walk.shards_touching(&own, cut, margin));
         let (view, domain) = walk.part(&rows);
         insert(&mut givers, home.shards_of(&bytes_of(&view.extent(&domain))));
     }
@@ -396,7 +403,7 @@ pub(crate) fn end<T>(
         let (Some(first), Some(home)) = (walks.first(), share.homes.get(number)) else { continue };
         let (field, shard) = (first.field(), transport.shard());
         let address = field.materialize();
-        transfer(&walks, cut, home, shard, field.bytes(), 0, |far, runs, lives_here| {
+        transfer(&walks, (cut, Margin::default()), home, shard, field.bytes(), 0, |far, runs, lives_here| {
             if lives_here { moves.receive(far, address, runs) } else { moves.send(far, address, runs) }
         });
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::home::RowCut;
+use super::home::{Margin, RowCut};
 use super::layout::Fetched;
 use crate::field::Field;
 use crate::group::Member;
@@ -67,8 +67,8 @@ impl<'a> Walk<'a> {
         (View { offset, ..self.view().clone() }, domain)
     }
 
-    /// The shards whose rows of the walk touch a range of bytes, or a range that holds them.
-    pub(crate) fn shards_touching(&self, bytes: &Range<usize>, cut: &RowCut) -> Range<usize> {
+    /// The shards whose rows of the walk, with a margin, touch a range of bytes, or a range that holds them.
+    pub(crate) fn shards_touching(&self, bytes: &Range<usize>, cut: &RowCut, margin: Margin) -> Range<usize> {
         let (low, high) = (bytes.start as isize, bytes.end as isize);
         let stride = self.view().row_stride();
         let ceil = |value: isize, by: isize| -(-value).div_euclid(by);
@@ -79,13 +79,19 @@ impl<'a> Walk<'a> {
         };
         let first = first.clamp(0, self.length() as isize) + self.shift;
         let last = last.clamp(0, self.length() as isize) + self.shift;
-        if first >= last { 0..0 } else { cut.shard_of(first as usize)..cut.shard_of(last as usize - 1) + 1 }
+        if first >= last {
+            return 0..0;
+        }
+        // A row lies in the margins of those before it as far as they reach after theirs, and the other way round.
+        let nearest = (first as usize).saturating_sub(margin.after);
+        let farthest = (last as usize - 1 + margin.before).min(cut.rows.saturating_sub(1));
+        cut.shard_of(nearest)..cut.shard_of(farthest) + 1
     }
 }
 
 impl Walk<'_> {
-    /// The walk as what shards have fetched their rows of.
-    pub(crate) fn fetched(&self, cut: &RowCut) -> Fetched {
-        Fetched { cut: *cut, shift: self.shift, view: self.view().clone(), domain: self.domain.clone() }
+    /// The walk as what shards have fetched their rows of, with a margin.
+    pub(crate) fn fetched(&self, cut: &RowCut, margin: Margin) -> Fetched {
+        Fetched { cut: *cut, margin, shift: self.shift, view: self.view().clone(), domain: self.domain.clone() }
     }
 }
