@@ -117,15 +117,21 @@ impl<B: Backend> Executor<B> {
         self.recorded.lock().replace(String::new()).unwrap_or_default()
     }
 
-    /// Puts a closed window at the end of the queue; returns how many are waiting.
+    /// Puts a closed window at the end of the queue, for the background thread; returns how many are waiting.
     pub(crate) fn enqueue(&self, launches: Vec<Launch<B::Task>>) -> usize {
+        let waiting = self.append(launches);
+        self.arrived.notify_one();
+        waiting
+    }
+
+    /// As [`Executor::enqueue`], for a thread that comes to [`Executor::wait`] next: the background thread is not woken.
+    pub(crate) fn append(&self, launches: Vec<Launch<B::Task>>) -> usize {
         if let Some(text) = &mut *self.recorded.lock() {
             recording::write(&launches, text);
         }
         let window = Closed::new(launches);
         let mut queue = self.queue.lock();
         queue.push_back(window);
-        self.arrived.notify_one();
         queue.len()
     }
 
@@ -152,8 +158,16 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Runs or waits until launch `sequence` is done, whose window must have been closed, or until `patience` is over; whether it
-    /// is done.
+    /// is done. What the caller leaves is the background thread's.
     pub(crate) fn wait(&self, sequence: Sequence, patience: Duration) -> Result<bool, String> {
+        let done = self.run_until(sequence, patience);
+        if !matches!(done, Ok(true)) {
+            self.arrived.notify_one();
+        }
+        done
+    }
+
+    fn run_until(&self, sequence: Sequence, patience: Duration) -> Result<bool, String> {
         let deadline = Instant::now() + patience;
         while self.completed() < sequence {
             // With several shards a group may have to wait for others, and signals must be seen meanwhile.
@@ -165,6 +179,7 @@ impl<B: Backend> Executor<B> {
                     return Err(self.failure().unwrap_or(lost));
                 }
             } else {
+                self.arrived.notify_one();
                 let mut progress = self.progress.lock();
                 if self.completed() < sequence && self.progressed.wait_until(&mut progress, deadline).timed_out() {
                     return Ok(self.completed() >= sequence);

@@ -237,7 +237,7 @@ impl<B: Backend> Runtime<B> {
         {
             let mut window = self.window.lock();
             if !window.is_empty() {
-                self.executor.enqueue(std::mem::take(&mut *window));
+                self.executor.append(std::mem::take(&mut *window));
             }
         }
         self.executor.wait(sequence, patience).map_err(RuntimeError::Failed)
