@@ -21,6 +21,7 @@ mod tests;
 use std::ptr;
 use std::sync::Arc;
 
+pub(crate) use copy::copy_run;
 pub use copy::copy_strided;
 use lanes::Width;
 pub(crate) use places::{count_set, places_of};

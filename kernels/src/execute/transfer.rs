@@ -76,7 +76,7 @@ unsafe fn load_batch<T: Copy>(target: *mut T, batch: &Batch, stride: isize) {
                     let to = target.add(line * batch.run);
                     if dense && batch.run * size_of::<T>() >= 128 {
                         // As bytes: a line need not be aligned for its type.
-                        ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), batch.run * size_of::<T>());
+                        loops::copy_run(to.cast::<u8>(), from.cast::<u8>(), batch.run * size_of::<T>());
                         continue;
                     }
                     for index in 0..batch.run {

@@ -9,6 +9,31 @@ use std::ptr;
 
 use crate::program::LoopFunction;
 
+/// Where the target lies so few bytes behind the source in its page, some processors' instruction for long runs moves a byte at a
+/// time (AMD Zen 4, `rep movsb`: 3.5 GB/s in place of 46).
+const NEAR_BYTES: usize = 64;
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4096;
+/// Bytes of runs that the C library moves in vectors.
+const SHORT_BYTES: usize = 512;
+
+/// Copies `bytes` bytes.
+///
+/// # Safety
+/// Both sides must hold them. They must not overlap, unless they are the same.
+#[inline]
+pub(crate) unsafe fn copy_run(target: *mut u8, source: *const u8, bytes: usize) {
+    let behind = target.addr().wrapping_sub(source.addr()) % PAGE_BYTES;
+    let part = if (1..NEAR_BYTES).contains(&behind) { SHORT_BYTES } else { bytes };
+    let mut done = 0;
+    while done < bytes {
+        let more = part.min(bytes - done);
+        // SAFETY: the caller's.
+        unsafe { ptr::copy(source.add(done), target.add(done), more) };
+        done += more;
+    }
+}
+
 /// Copies `count` elements of `item_bytes` bytes.
 ///
 /// # Safety
@@ -25,7 +50,7 @@ pub unsafe fn copy_strided(
     // SAFETY: the caller's.
     unsafe {
         if source_stride == item && target_stride == item {
-            ptr::copy(source, target, count * item_bytes);
+            copy_run(target, source, count * item_bytes);
             return;
         }
         match item_bytes {
@@ -99,4 +124,25 @@ unsafe extern "C" fn copy_loop(
         copy_strided(target.cast(), *strides.add(1), source.cast(), *strides, count, auxdata.addr());
     }
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_copied_wherever_they_lie() {
+        let source: Vec<u8> = (0..10_000u32).map(|byte| (byte % 251) as u8).collect();
+        let mut target = vec![0u8; 20_000];
+        let near = (source.as_ptr().addr().wrapping_sub(target.as_ptr().addr())) % PAGE_BYTES;
+        for offset in [near, near + 1, near + 8, near + 63, near + 64, near + 2000] {
+            for bytes in [0, 1, SHORT_BYTES, SHORT_BYTES + 1, 10_000] {
+                target.fill(255);
+                // SAFETY: both vectors are as long.
+                unsafe { copy_run(target.as_mut_ptr().add(offset), source.as_ptr(), bytes) };
+                assert_eq!(target[offset..offset + bytes], source[..bytes]);
+                assert!(target[..offset].iter().chain(&target[offset + bytes..]).all(|byte| *byte == 255));
+            }
+        }
+    }
 }
