@@ -8,6 +8,8 @@
 
 use std::ptr;
 
+use crate::loops;
+
 /// An index outside its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
@@ -211,20 +213,34 @@ pub(crate) unsafe fn copy_run<T: Copy>(source: Strided, target: Strided, run: us
     }
 }
 
-/// Writes the numbers of the set mask bytes, counted from `first`, to `output`; how many there are.
+/// Mask bytes whose places are listed at a time.
+const LISTED: usize = 1024;
+/// Places that are written behind the list.
+const BEHIND: usize = 16;
+
+/// Writes the numbers of the set bytes of an unbroken mask, counted from `first`, to `output`, an unbroken list of i64; how many there
+/// are.
 ///
 /// # Safety
-/// The mask must hold `count` bytes, the output as many i64 as are set.
-pub unsafe fn positions(mask: Strided, count: usize, first: i64, output: Strided) -> usize {
-    // SAFETY: the caller's.
-    unsafe {
-        for_each_set(mask, count, |index, before, run| {
-            for place in 0..run {
-                let number = first + (index + place).cast_signed() as i64;
-                output.at(before + place).cast::<i64>().write_unaligned(number);
-            }
-        })
+/// The mask must hold `count` bytes, the output as many numbers as are set.
+pub unsafe fn positions(mask: *const u8, count: usize, first: i64, output: *mut u8) -> usize {
+    let mut places = [0u32; LISTED + BEHIND];
+    let mut found = 0;
+    for start in (0..count).step_by(LISTED) {
+        // SAFETY: the caller's; there is room for the places of all these bytes and what is written behind them.
+        let set = unsafe {
+            let bytes = std::slice::from_raw_parts(mask.add(start), LISTED.min(count - start));
+            loops::places_of(bytes, places.as_mut_ptr());
+            loops::count_set(bytes)
+        };
+        for (place, number) in places[..set].iter().enumerate() {
+            let number = first + start.cast_signed() as i64 + i64::from(*number);
+            // SAFETY: the caller's.
+            unsafe { output.cast::<i64>().add(found + place).write_unaligned(number) };
+        }
+        found += set;
     }
+    found
 }
 
 /// Mask bytes that are looked at together.
@@ -309,7 +325,7 @@ mod tests {
     #[test]
     fn compress_keeps_order_for_any_mask() {
         let mut state = 1_u64;
-        for count in 0..200_usize {
+        for count in (0..200_usize).chain([1023, 1024, 1025, 2048, 3000]) {
             for step in [1, 2] {
                 let mut mask: Vec<u8> = (0..count * step)
                     .map(|_| {
@@ -328,10 +344,13 @@ mod tests {
                     assert_eq!(count_set(picks, count), expected.len());
                     let (from, to) = (strided(&mut source, 1), strided(&mut output, 1));
                     assert_eq!(compress(picks, from, count, to, 4), expected.len());
-                    assert_eq!(positions(picks, count, 5, strided(&mut places, 1)), expected.len());
+                    if step == 1 {
+                        let listed = positions(picks.address, count, 5, places.as_mut_ptr().cast());
+                        assert_eq!(listed, expected.len());
+                        assert!(places.iter().zip(&expected).all(|(place, index)| *place == i64::from(*index) + 5));
+                    }
                 }
                 assert_eq!(output, expected);
-                assert!(places.iter().zip(&expected).all(|(place, index)| *place == i64::from(*index) + 5));
             }
         }
     }

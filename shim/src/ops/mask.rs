@@ -184,9 +184,9 @@ pub(crate) fn positions<'py>(mask: &Bound<'py, DeferredArray>) -> PyResult<Optio
         let picked = found.here(mask, exchange)?;
         exchange.workers().each(picked.stretches(), &|stretch| {
             let (rows, before) = picked.stretch(stretch);
-            let output = at(addresses[1] + before * bytes, bytes);
+            let (mask, output) = ((mask + rows.start) as *const u8, (addresses[1] + before * bytes) as *mut u8);
             // SAFETY: as in `get`.
-            unsafe { gather::positions(at(mask + rows.start, 1), rows.len(), rows.start as i64, output) };
+            unsafe { gather::positions(mask, rows.len(), rows.start as i64, output) };
         });
         picked.bring_home(exchange, bytes)
     };
