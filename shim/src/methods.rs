@@ -24,7 +24,7 @@ const GIVE_NEW: [&str; 11] =
     ["argsort", "cumprod", "cumsum", "item", "mean", "round", "std", "tobytes", "tolist", "trace", "var"];
 
 /// Methods that NumPy writes in C and whose handler is ours: no frame of it is in a traceback.
-const PICKING: [&str; 5] = ["compress", "nonzero", "partition", "put", "take"];
+const PICKING: [&str; 7] = ["argpartition", "compress", "nonzero", "partition", "put", "repeat", "take"];
 
 /// A method through the table, or on the host.
 fn dispatch<'py>(

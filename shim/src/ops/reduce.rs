@@ -18,7 +18,7 @@ use crate::dtypes::{Native, element};
 use crate::events::Mood;
 use crate::future::Future;
 use crate::operators::Outcome;
-use crate::ops::scan;
+use crate::ops::{create, scan};
 use crate::report::How;
 use crate::state::Shim;
 use crate::storage::Purpose;
@@ -425,7 +425,13 @@ pub(crate) fn arg_extreme<'py>(
     let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'l').as_ptr() as usize) else { return Ok(HOST) };
     let Some(mut layout) = layout(&shape, &folded, native.item_bytes, false, axis.is_none()) else { return Ok(HOST) };
     if layout.work == Work::Accumulate {
-        return Ok(HOST);
+        let in_order = shape.is_c_contiguous() && folded.last() == Some(&true);
+        let Some(axis) = axis.filter(|_| !keepdims && !in_order && shim.shards == 1) else { return Ok(HOST) };
+        // As NumPy does: through a copy whose last axis it is.
+        let moved = shim.host(py, "moveaxis")?.call1((array, axis, -1))?;
+        let Some(moved) = deferred(&moved) else { return Ok(HOST) };
+        let Some(copied) = create::copy(py, shim, moved, "C", None)? else { return Ok(HOST) };
+        return arg_extreme(py, shim, &copied, extreme, Some(&(-1isize).into_pyobject(py)?.into_any()), false);
     }
     layout.row_major(native.item_bytes);
     let task = Task::Reduce {

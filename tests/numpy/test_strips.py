@@ -1,0 +1,66 @@
+"""Functions of NumPy whose result is made in strips: correlations, sums of products, repetition, partitions, picks along other axes.
+
+Promises NumPy's bits, orders and errors wherever the strips begin and end. Does not time.
+"""
+import pytest
+
+from tests.numpy.oracle import check, rows
+
+SETUP = """
+g = np.array(host.random.default_rng(9).normal(size=ROWS * COLUMNS * 9))
+r = np.array(host.random.default_rng(10).normal(size=(ROWS * 3, COLUMNS, 3)))
+o = host.random.default_rng(11).integers(-COLUMNS, COLUMNS, 40)
+y = np.array(host.random.default_rng(12).integers(0, 4, size=ROWS * COLUMNS * 9))
+"""
+
+TEXTS = rows(r"""
+[np.convolve(g, l[:n], mode) for n in (1, 2, 5, 11, 12, COLUMNS) for mode in ('full', 'same', 'valid')]
+[np.correlate(g, l[:n], mode) for n in (1, 4, 11, 13) for mode in ('full', 'same', 'valid')], np.correlate(l, g, 'full')
+np.convolve(l, g), np.convolve(g.astype('f4'), l), np.convolve(g, b), np.convolve(y, [1, 2, 1]), np.convolve(g[::-2], l[:4], 'same')
+np.convolve(c.ravel(), l[:3]), np.correlate(g, c[0]), np.convolve(m.ravel(), m[0]), np.convolve(h.ravel(), h[0])
+np.convolve(g, [])
+np.convolve(g, l[:3], 'other')
+np.convolve(w, l[:3])
+np.einsum('ij,ij->i', w, a), np.einsum('ij->i', w), np.einsum('ij,jk->ik', w, a.T), np.einsum('ij,j->i', w, l), np.einsum('ij,ij->ij', w, a)
+np.einsum('ij->j', w), np.einsum('ij->ji', w), np.einsum('ij,ij', w, w), np.einsum('ij,ij->j', w, a), np.einsum('ij,kj->ki', w, a)
+np.einsum('ijk->ik', r), np.einsum('ijk,k->ij', r, r[0, 0]), np.einsum('ijk,ijl->ikl', r, r), np.einsum('ijk,ijk->k', r, r), np.einsum('bij,bkj->bik', r, r)
+np.einsum('i,j->ij', g[:ROWS], l), np.einsum('ij, jk', w, a.T), np.einsum('...j,j', w, l), np.einsum('ii->i', a[:14, :14]), np.einsum(w, [0, 1], [0])
+np.einsum('ij,ij->i', f, f), np.einsum('ij,ij->i', c, c), np.einsum('ij,ij->i', i, i), np.einsum('ij,ij->i', w, i)
+np.einsum('ij,ij->i', w[::-1], w[:, ::-1]), np.einsum('ij,ij->i', w, a, dtype='f4', casting='unsafe'), np.einsum('ij,ij->i', w, a, optimize=True)
+np.einsum('ij,ij->i', w, a, out=np.zeros(ROWS))
+np.einsum('ij,jk->ik', w, a)
+np.repeat(w, 3), np.repeat(w, 2, 0), np.repeat(w, 2, axis=1), r.repeat(3, 1), np.repeat(f, 2), np.repeat(s, 2, 1), np.repeat(u, 4, -1), np.repeat(w, host.int64(2))
+np.repeat(g, y), np.repeat(r, y[:ROWS * 3], axis=0), np.repeat(w, [2]), np.repeat(w, 0), np.repeat(w, 1), np.repeat(w, list(range(COLUMNS)), 1), np.repeat(w, k % 3, 0)
+np.repeat(w, 2).flags.owndata, np.repeat(w, -1, 5)
+np.repeat(g, y - 1)
+np.repeat(g, y[:5])
+np.repeat(w, 2.5)
+np.repeat(d, 2, 0), np.repeat(m, 3), np.repeat(e, 2, 1), np.repeat(z, 3), np.repeat(t, 2, 1)
+w[:, o], w[:, o[:5]], r[:, o], r[:, :, o % 3], r[:, o, :], r[:, o.reshape(8, 5)], w[:, o.tolist()], w[:, o][:, ::-1].copy(), f[:, o], w.T[:, k]
+w[:, o].strides, r[:, o].strides, r[:, o.reshape(8, 5)].strides, w[:, o].flags.owndata, w[:, i[0] % 7], w[..., o], w[1:, o], w[:, o[:0]], c[:, o], d[:, o]
+w.take(o, 1), np.take(r, o, axis=1), np.take(r, o % 3, -1), np.take(w, o.reshape(8, 5), 1), np.take(w, o, 1, mode='wrap'), np.take(w, i[:9] % 9, axis=1)
+w[:, o + COLUMNS]
+w.take(o + COLUMNS, axis=1)
+w[:, o] = 0\nresult = w
+np.partition(w, 3), np.partition(w, (2, 7), axis=1), np.argpartition(w, 4), np.argpartition(w, [1, 5], -1), np.argpartition(r, 5, axis=1), np.argpartition(i, 6)
+y = np.array(w)\ny.partition(3)\nresult = y
+y = np.array(w)\ny.partition(3, 0)\nresult = y
+np.argpartition(w, COLUMNS)
+np.partition(w, COLUMNS + 1, 1)
+np.argpartition(n, 3), np.partition(n, 3), np.argpartition(c, 2), np.argpartition(w, 3, kind='introselect'), np.argpartition(w.T, 3)
+np.lexsort((g, y)), np.lexsort((y,)), np.lexsort([y, y % 2, g]), np.lexsort((g, y), axis=0), np.lexsort((w[0], i[0])), np.lexsort(w), np.lexsort((n.ravel(), x.ravel()))
+np.lexsort((g, y[:3]))
+np.histogram(g, 9, weights=y), np.histogram(g, 9, weights=abs(g), density=True), np.histogram(w, [-2, -1, 0, 3]), np.histogram(y, [0, 1, 3], density=True)
+np.histogram(g, 7, (-1, 1), weights=g), np.histogram(y, 3, weights=g), np.histogram(g, 'auto'), np.histogram(g, 5, weights=g + 1j)
+np.histogram(g, [3, 2, 1])
+np.histogram(n, 5, weights=w)
+np.histogram(g, 5, weights=g[1:])
+np.argmax(w, 0), w.argmin(0), r.argmax(1), r.argmax(0), np.argmin(r, axis=-2), f.argmax(1), w.T.argmax(1), n.argmax(0), np.argmax(w, 0, keepdims=True), i.argmax(axis=0)
+y = np.empty_like(w)\ny[:, 1:] = w[:, :-1]\ny[:, 0] = w[:, -1]\nresult = y
+np.roll(g, 1), np.roll(w, 1, 1), np.roll(w, -1, 1), np.roll(r, (1, 2), (0, 1)), np.roll(u, 3, 1), np.roll(g.astype('f4'), 1), np.roll(c, 1, 0)
+""")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_strips(text):
+    check(text, SETUP, warned=True)
