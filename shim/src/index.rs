@@ -16,7 +16,7 @@ use crate::operators;
 use crate::ops::mask;
 use crate::report::How;
 use crate::selection;
-use crate::state::{Shim, started};
+use crate::state::{self, Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Target};
 use crate::values::{Value, broadcast};
@@ -105,13 +105,18 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
             None => DeferredArray::view_of(array, array.get().phantom(py).get_item(key)?),
         },
         Selects::Elements => {
+            if picks_few(array, key)
+                && let Some(alias) = array.get().resident_alias(py, shim)?
+            {
+                return alias.get_item(key);
+            }
             if let Some(selected) = selection::get(py, shim, array, key)? {
                 return Ok(selected);
             }
             if let Some(picked) = mask::get(py, shim, array, key)? {
                 return Ok(picked);
             }
-            if let Some(handler) = crate::state::methods(py).get_item(pyo3::intern!(py, "getitem"))? {
+            if let Some(handler) = state::methods(py).get_item(pyo3::intern!(py, "getitem"))? {
                 let picked = handler.call1((array, key)).map_err(|error| as_own(py, error))?;
                 if !picked.is(py.NotImplemented()) {
                     return Ok(picked);
@@ -121,6 +126,55 @@ pub(crate) fn get<'py>(array: &Bound<'py, DeferredArray>, key: &Bound<'py, PyAny
             host::call(&function, &PyTuple::new(py, [array.as_any(), key])?, None, "getitem")
         }
     }
+}
+
+/// Whether a key with index arrays of the host picks so few elements that NumPy itself is asked, on memory that is there. On several
+/// shards an array's elements are elsewhere mostly.
+fn picks_few(array: &Bound<'_, DeferredArray>, key: &Bound<'_, PyAny>) -> bool {
+    if state::is_several() {
+        return false;
+    }
+    let shape = array.get().describe(array.py());
+    let mut lengths = shape.shape.iter();
+    // At most so many elements: what index arrays have in all, times the length of each axis that has none.
+    let mut most = 1usize;
+    let mut longest = 1;
+    let mut count = |item: &Bound<'_, PyAny>| {
+        let Some(length) = lengths.next() else { return false };
+        if item.is_exact_instance_of::<PyInt>() {
+            return true;
+        }
+        if item.is_exact_instance_of::<PySlice>() {
+            most = most.saturating_mul(*length);
+            return true;
+        }
+        if let Ok(list) = item.cast_exact::<PyList>() {
+            longest = longest.max(list.len());
+            return list.iter().all(|index| index.is_exact_instance_of::<PyInt>());
+        }
+        if !numpy_api::is_exact_array(item) {
+            return false;
+        }
+        let geometry = numpy_api::geometry(item);
+        match geometry.shape {
+            [length] => longest = longest.max(*length as usize),
+            // Several axes may be spread against each other.
+            _ => most = most.saturating_mul(geometry.size()),
+        }
+        let kind = numpy_api::descr(item).getattr("kind").and_then(|kind| kind.extract::<char>());
+        match kind {
+            Ok('i' | 'u') => true,
+            // A mask of one axis picks no more than it has.
+            Ok('b') => geometry.shape.len() == 1,
+            Ok(_) | Err(_) => false,
+        }
+    };
+    let counted = match key.cast_exact::<PyTuple>() {
+        Ok(items) => items.iter_borrowed().all(|item| count(&item)),
+        Err(_) => count(key),
+    };
+    counted
+        && lengths.fold(most.saturating_mul(longest), |most, length| most.saturating_mul(*length)) < state::min_chunk()
 }
 
 /// An exception of a handler in Python as raised here: its traceback is the program's.
@@ -170,12 +224,19 @@ pub(crate) fn set<'py>(
         return Ok(());
     }
     if selected == Selects::Elements
+        && picks_few(array, key)
+        && operators::is_resident(py, shim, array.as_any())
+        && operators::is_resident(py, shim, value)
+    {
+        return array.get().alias(py, shim, Purpose::Any)?.set_item(key, host::unwrap(value)?);
+    }
+    if selected == Selects::Elements
         && (selection::assign(py, shim, array, key, value)? || mask::set(py, shim, array, key, value)?)
     {
         return Ok(());
     }
     if selected == Selects::Elements
-        && let Some(handler) = crate::state::methods(py).get_item(pyo3::intern!(py, "setitem"))?
+        && let Some(handler) = state::methods(py).get_item(pyo3::intern!(py, "setitem"))?
         && handler.call1((array, key, value)).map_err(|error| as_own(py, error))?.is_truthy()?
     {
         return Ok(());

@@ -4,16 +4,18 @@
 //! entered for it. What has neither runs on the host.
 #![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
 
+use pyo3::Borrowed;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::array::DeferredArray;
+use crate::array::{DeferredArray, deferred};
+use crate::future::future;
 use crate::host;
-use crate::operators::{Outcome, apply, at_once, named};
+use crate::operators::{self, Outcome, apply, at_once, named};
 use crate::ops::{batches, product, reduce, scan};
-use crate::state::{Shim, started};
+use crate::state::{self, Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs;
 use crate::values::{Kind, Value};
@@ -42,19 +44,59 @@ impl DeferredArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         // Nothing to share out without axes, and protocols do not say when an array of no axes is wanted (`out=...`).
-        if slf.get().axes(py) > 0
-            && host::reads_deferred(args, kwargs)?
-            && let Some(handler) = crate::state::array_functions(py).get_item(function)?
-        {
-            let made = handler.call(args, Some(kwargs))?;
-            // What a handler leaves to the host is called without a frame of ours, which NumPy's warnings would name.
-            if !made.is(py.NotImplemented()) {
-                return Ok(made);
+        if slf.get().axes(py) > 0 && host::reads_deferred(args, kwargs)? {
+            if let Some(done) = small(py, function, args, kwargs)? {
+                return Ok(done);
+            }
+            if let Some(handler) = state::array_functions(py).get_item(function)? {
+                let made = handler.call(args, Some(kwargs))?;
+                // What a handler leaves to the host is called without a frame of ours, which NumPy's warnings would name.
+                if !made.is(py.NotImplemented()) {
+                    return Ok(made);
+                }
             }
         }
         let label: String = function.getattr("__name__")?.extract()?;
         host::call(function, args, Some(kwargs), &label)
     }
+}
+
+/// A function whose result does not outgrow its operands, on small ones that are done: NumPy's own on their memory. `None` for others.
+fn small<'py>(
+    py: Python<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if state::is_several() || !state::small_functions(py).contains(function)? {
+        return Ok(None);
+    }
+    let shim = started(py);
+    let fits = |operand: &Bound<'py, PyAny>| match deferred(operand) {
+        Some(array) => {
+            array.get().describe(py).size() < state::min_chunk() && operators::is_resident(py, shim, operand)
+        }
+        None => {
+            !operand.is_instance_of::<PyList>() && !operand.is_instance_of::<PyTuple>() && future(operand).is_none()
+        }
+    };
+    let has_options = kwargs.values().iter().any(|value| deferred(&value).is_some() || future(&value).is_some());
+    // A third one may be for the result.
+    let is_operand = |(place, operand): (usize, Borrowed<'_, 'py, PyAny>)| {
+        fits(&operand) && (place < 2 || deferred(&operand).is_none())
+    };
+    if has_options || !args.iter_borrowed().enumerate().all(is_operand) {
+        return Ok(None);
+    }
+    let aliases = args
+        .iter()
+        .map(|operand| match deferred(&operand) {
+            Some(array) => array.get().alias(py, shim, Purpose::Read),
+            None => Ok(operand),
+        })
+        .collect::<PyResult<SmallVec<[Bound<'py, PyAny>; 3]>>>()?;
+    let result = function.call(PyTuple::new(py, &aliases)?, Some(kwargs))?;
+    host::settle_result(shim, result).map(Some)
 }
 
 /// A ufunc called with as many plain operands as it reads, of which one is deferred.

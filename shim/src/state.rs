@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyModule, PySet};
 
 use crate::dtypes::Dtypes;
 use crate::events::Origins;
@@ -83,6 +83,13 @@ static PENDING: OnceLock<Settings> = OnceLock::new();
 pub(crate) fn array_functions(py: Python<'_>) -> Bound<'_, PyDict> {
     static TABLE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
+}
+
+/// Functions of NumPy whose results do not outgrow their operands and are no views of them: on small ones that are done they run at once.
+pub(crate) fn small_functions(py: Python<'_>) -> Bound<'_, PySet> {
+    static TABLE: PyOnceLock<Py<PySet>> = PyOnceLock::new();
+    let made = TABLE.get_or_try_init(py, || PySet::empty(py).map(Bound::unbind));
+    made.expect("an empty set is made").bind(py).clone()
 }
 
 /// Python functions that answer methods, by name.
