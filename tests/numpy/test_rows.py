@@ -194,3 +194,36 @@ u[3] // 0
 """))
 def test_warns(text):
     check(text, LOOKED_AT, warned=True)
+
+FEW = rows(r"""
+a[3][[1, 2, 1]], a[3, [0, -1]], a[[2, 0]], a[[2, 0], 1:4], a[[1, 2], [3, -4]], a[k % 3, 2], a[:, [1]], a[:3, [2, 1]], a[5][a[5] > 0], a[2, i[2] > 3]
+a[[[1, 2], [3, 4]], 0], a[[1, 2], None, [0, 1]], a[[0], ...], a[3][l > 0.5], a[[True, False]]
+a[3][[COLUMNS]]
+a[[0, ROWS], 1]
+a[3, [1.5]]
+a[3][m[4]], f[[3, 1], 2], u[4][[5, 6]], q[[1, 2], 3], c[2][[0, 1]], a[[]], a[[], 1], a[i[:2, :3] % 5, 1]
+a[3, [1, 2]] = 5\nresult = a.sum()
+a[[1, 4]] = a[[4, 1]]\nresult = a * 2
+a[3][[1, 2]] += 1\na[[5, 5], [1, 1]] += 1\nresult = a + 0
+a[2, i[2] > 3] = l[i[2] > 3]\nresult = a.max()
+b2 = a * 2\na[[1, 2], 0] = b2[:2, 0]\nresult = a - b2
+a[3, [1, 2]] = [1, 2, 3]
+a[[0, ROWS], 1] = 0
+a[[1, 2]] = a[5] * 3\nresult = np.sqrt(abs(a))
+y = a[4]\ny[[0, 1]] = 7\nresult = a[4] + y
+y = a.T\ny[[0, 1], 2] = 7\nresult = a
+np.sum(a[3]), np.mean(a[:, 2]), np.std(a[4]), np.max(a[3]), np.argmin(a[3]), np.linalg.norm(a[3]), np.median(a[2]), np.dot(a[3], l), np.any(m[3]), np.all(m[2])
+np.sort(a[3]), np.argsort(a[3]), np.cumsum(a[3]), np.diff(a[3]), np.clip(a[3], -1, 1), np.round(a[3], 1), np.unique(i[3]), np.nonzero(m[3]), np.roll(a[3], 2), np.trace(a[:5, :5])
+np.clip(a[3], 0, 1, out=a[4])\nresult = a.sum()
+np.cumsum(a[3], 0, None, a[4])\nresult = a + 1
+np.sum(a[:4], 0, None, a[4])\nresult = a + 1
+np.dot(a[3], a[4], keep)
+np.sum(a[3], axis=2)
+np.sum(n[3]), np.nansum(n[3]), np.nanmax(n[3]), np.mean(c[3]), np.sum(np.full(3, np.inf) * 0 + a[3][:3])
+np.interp(a[3], l, a[4]), np.searchsorted(l, a[3]), np.average(a[3], weights=l), np.percentile(a[3], [10, 50]), np.bincount(u[3]), np.trapezoid(a[3]), np.ptp(a[3]), np.prod(a[3]), np.count_nonzero(a[3])
+""")
+
+
+@pytest.mark.parametrize("text", FEW)
+def test_few_elements(text):
+    check(text, LOOKED_AT, warned=True)
