@@ -13,7 +13,7 @@ mod words;
 
 pub use buckets::{Room, sort_places, sort_values};
 pub use lines::{Lines, place_lines, select_lines, sort_lines};
-pub use merge::{Merged, is_told_apart, merge};
+pub use merge::merge;
 pub use ranks::select_values;
 pub use survey::Survey;
 pub use words::{Sortable, Time, Word};

@@ -79,6 +79,8 @@ f[[3, 1]]
 s[[1, 0], ::2]
 np.take(a, [0, 5, 1])
 np.take(a, [1, 2], axis=1)
+a.take(-1, axis=1), a.take(3, axis=0), np.take(f, 2, 1), q.take(1, 1), s.take(0, -1), a.ravel().take(-1, axis=0)
+a.take(9999, axis=1)
 a.take([[0, 1], [2, 3]], axis=0, mode='wrap')
 a.take([99999], mode='clip')
 np.take_along_axis(a, np.argsort(a, axis=1, kind='stable'), 1)

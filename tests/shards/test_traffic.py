@@ -91,12 +91,12 @@ ROWS = {
                                 lambda steps: [(2 * steps + 2 * (2**steps - 1) * 32 // 4**steps,
                                                 2 * steps + 2 * (2**steps - 1) * 2 * SIDE * ROW_BYTES // 4**steps)]),
     "few distinct values": ("labels = np.arange(SIDE * SIDE) % 64\n_core.flush()\nkept = counted(lambda: np.unique(labels))",
-                            lambda steps: [(0, 0)]),
+                            lambda steps: [(2 * steps, None)]),
     "rows to be sorted": ("counted(lambda: grid.sort())", lambda steps: [(0, 0)]),
-    # That no two values are equal that differ, least and greatest, as many halvings as a place has bits, what is less, how many are
+    # What is peculiar among the values, least and greatest, as many halvings as a place has bits, what is less, how many are
     # equal before, how many come: then all of this shard's part goes to the last one.
     "a line to be sorted": ("line = np.arange(SIDE * SIDE)[::-1].copy()\n_core.flush()\ncounted(line.sort)",
-                            lambda steps: [(25 * steps + 1, steps * (18 + 22 * 8 * (2**steps - 1) + 8 * 2**steps // 2)
+                            lambda steps: [(25 * steps + 1, steps * (49 + 22 * 8 * (2**steps - 1) + 8 * 2**steps // 2)
                                             + SIDE * ROW_BYTES // 2**steps)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }

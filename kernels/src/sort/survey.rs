@@ -38,6 +38,18 @@ impl Survey {
         Survey { nans, zero: self.zero | other.zero, negative_zero: self.negative_zero | other.negative_zero }
     }
 
+    /// A survey as numbers, which [`Survey::of_numbers`] reads.
+    pub fn numbers(self) -> [u64; 4] {
+        let (least, greatest) = self.nans.unwrap_or((u64::MAX, 0));
+        [least, greatest, self.zero.into(), self.negative_zero.into()]
+    }
+
+    /// The survey that was made into numbers.
+    pub fn of_numbers([least, greatest, zero, negative_zero]: [u64; 4]) -> Survey {
+        let nans = (greatest > 0).then_some((least, greatest));
+        Survey { nans, zero: zero != 0, negative_zero: negative_zero != 0 }
+    }
+
     /// Whether numbers of different bits are never equal here, so that sorting has one result.
     pub fn is_plain(self) -> bool {
         !(self.zero && self.negative_zero) && self.nans.is_none_or(|(least, greatest)| least == greatest)

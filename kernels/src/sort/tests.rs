@@ -113,6 +113,10 @@ fn a_survey_tells_whether_sorting_has_one_result() {
     assert!(!plain(&[0.0, -0.0]) && !plain(&[f64::NAN, -f64::NAN]));
     assert!(!Survey::of([0.0f32].into_iter()).and(Survey::of([-0.0f32].into_iter())).is_plain());
     assert_eq!(Survey::of([f64::NAN].into_iter()).nan_bits(), f64::NAN.to_bits());
+    for values in [vec![], vec![0.0, f64::NAN], vec![-0.0, 1.0], vec![f64::NAN, -f64::NAN]] {
+        let survey = Survey::of(values.into_iter());
+        assert_eq!(Survey::of_numbers(survey.numbers()), survey);
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub trait Word: Copy + Ord + Default + Debug + Send + Sync + 'static {
     /// The greatest word.
     const GREATEST: Self;
 
+    /// The word as a number of 64 bits.
+    fn widened(self) -> u64;
     /// A small word as an index.
     fn index(self) -> usize;
     /// The word of an index.
@@ -32,6 +34,11 @@ macro_rules! words {
         type WithPlace = $wide;
         const LEAST: $word = 0;
         const GREATEST: $word = <$word>::MAX;
+
+        #[inline(always)]
+        fn widened(self) -> u64 {
+            u64::from(self)
+        }
 
         #[inline(always)]
         fn index(self) -> usize {

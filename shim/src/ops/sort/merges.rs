@@ -3,7 +3,7 @@
 //! Promises the order of one sort over all where no two different values are equal. Sorts nothing.
 #![expect(unsafe_code, reason = "stretches of a field's memory as slices")]
 
-use legate_kernels::sort::{self, Merged};
+use legate_kernels::sort::{self, Sortable};
 use legate_runtime::Parallel;
 use legate_runtime::partition::Partition;
 
@@ -40,7 +40,7 @@ impl Memory {
 
 /// Merges sorted stretches of `values` that end at `bounds` into one, by way of `scratch`; it ends up in `result`, which is one of
 /// the two.
-pub(super) fn merge_all<T: Merged>(
+pub(super) fn merge_all<T: Sortable>(
     workers: &dyn Parallel,
     values: Memory,
     scratch: Memory,

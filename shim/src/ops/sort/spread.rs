@@ -2,21 +2,24 @@
 //!
 //! Each row of an array of several axes is sorted where it lives. A flat array is sorted in parts, each shard its own; then the
 //! places at which the shards' parts of the result begin are looked for in all parts at once, by halving the interval of keys,
-//! every shard gets what is to live there, and merges it. Where different values may be equal (NaN, negative zeros) the
-//! whole goes to every shard, and NumPy's sort over it has the last word. Sorts go on without the GIL, by NumPy's C functions.
+//! every shard gets what is to live there, and merges it. Where different values are equal (zeros with and without a sign, several
+//! kinds of NaN) the whole goes to every shard, and NumPy's sort over it has the last word. Sorts go on without the GIL.
 #![expect(unsafe_code, reason = "stretches of a field's memory as slices")]
 
 use std::ffi::c_void;
 
 use legate_kernels::program::Number;
-use legate_kernels::sort::{self, Merged};
+use legate_kernels::sort::{self, Room, Sortable, Survey, Word};
+use legate_runtime::partition::Partition;
 use legate_runtime::transport::{Receive, Send, TransportError};
-use legate_runtime::{Exchange, Parallel, Privilege};
+use legate_runtime::{Exchange, Privilege};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use smallvec::smallvec;
 
 use super::merges::{Memory, merge_all};
 use crate::array::{DeferredArray, Shape};
+use crate::memory;
 use crate::numpy_api::{SortFunction, sort_of};
 use crate::ops::exchange::{issue, rows, stretch};
 use crate::state::Shim;
@@ -25,7 +28,7 @@ use crate::state::Shim;
 const TASK_ELEMENTS: usize = 1 << 14;
 
 /// What sorts a shard's rows of a flat array, which begins at a byte of its field.
-type Sorter = fn(Memory, usize, SortFunction, &Exchange<'_>) -> Result<(), TransportError>;
+type Sorter = fn(Memory, usize, Room, SortFunction, &Exchange<'_>) -> Result<(), TransportError>;
 
 /// `array.sort()` along the last axis of an unbroken array; `false` when it is for the host.
 pub(super) fn in_place<'py>(
@@ -72,37 +75,45 @@ pub(super) fn in_place<'py>(
         rows(&storage, offset, item, item, Privilege::ReadWrite),
         stretch(&storage, offset, length * item, Privilege::Read),
     ];
+    // Of which each shard touches its part.
+    let bytes = shim.dtypes.descr(py, b'B');
+    let words = memory::field(py, shim, length * item, &[length, item], bytes)?;
+    let buckets = memory::field(py, shim, length, &[length], bytes)?;
     let task = move |addresses: &[usize], exchange: &Exchange<'_>| {
         let values = Memory { address: addresses[0].wrapping_add_signed(offset), length };
-        sorter(values, offset as usize, sort, exchange)
+        let room = Room { words: words.field().materialize(), buckets: buckets.field().materialize() };
+        sorter(values, offset as usize, room, sort, exchange)
     };
     issue(py, shim, "sort", (1, item), smallvec![length, 1], operands, task)?;
     Ok(true)
 }
 
-/// Sorts this shard's rows of an array of one axis, at byte `offset` of its field.
-fn flat<T: Merged>(
+/// Sorts this shard's rows of an array of one axis, at byte `offset` of its field, in a room for the whole array.
+fn flat<T: Sortable>(
     values: Memory,
     offset: usize,
+    room: Room,
     sort: SortFunction,
     exchange: &Exchange<'_>,
 ) -> Result<(), TransportError> {
     let (rows, size) = (exchange.rows(), size_of::<T>());
     let own = Memory { address: values.address + rows.start * size, length: rows.len() };
-    // SAFETY: aligned memory of T, which this launch has to itself.
-    let told_apart = sort::is_told_apart(unsafe { own.stretch::<T>(0, own.length) });
-    let agreed = exchange.merged(vec![u8::from(told_apart)], 1, |one, other| vec![one[0] & other[0]])?;
-    if agreed[0] == 0 {
+    let survey = survey::<T>(own, exchange)?;
+    if !survey.is_plain() {
         exchange.gather(0, &(offset..offset + values.length * size))?;
         run(sort, values.address, values.length);
         return Ok(());
     }
-    let mut room = vec![0u64; (own.length * size).div_ceil(size_of::<u64>())];
-    let room = Memory { address: room.as_mut_ptr() as usize, length: own.length };
-    parted::<T>(exchange.workers(), own, room, sort);
+    let room = Room { words: room.words + rows.start * size, buckets: room.buckets + rows.start };
+    let workers = exchange.workers();
+    let each = |parts: usize, part: &(dyn Fn(usize) + Sync)| workers.each(parts, part);
+    let nan = T::of_bits(survey.nan_bits());
+    // SAFETY: this shard's numbers, and room of its own; words are as long as numbers where these are not counted.
+    unsafe { sort::sort_values::<T>(&each, workers.threads(), (own.address, own.length), room, nan) };
     if !exchange.is_divided() {
         return Ok(());
     }
+    let room = Memory { address: room.words, length: own.length };
     let cuts = cuts::<T>(own, exchange)?;
     let counts: Vec<u64> = cuts.windows(2).map(|ends| (ends[1] - ends[0]) as u64).collect();
     let mut bounds = vec![0];
@@ -122,24 +133,42 @@ fn run(sort: SortFunction, address: usize, length: usize) {
     unsafe { sort(address as *mut c_void, length as isize, std::ptr::null_mut()) };
 }
 
-/// Sorts a part on all workers.
-fn parted<T: Merged>(workers: &dyn Parallel, own: Memory, room: Memory, sort: SortFunction) {
-    let parts = workers.threads().min(own.length / TASK_ELEMENTS).max(1).next_power_of_two();
-    let bounds: Vec<usize> = (0..=parts).map(|part| part * own.length / parts).collect();
-    workers.each(parts, &|part| {
-        run(sort, own.address + bounds[part] * size_of::<T>(), bounds[part + 1] - bounds[part]);
+/// What is peculiar among all shards' numbers.
+fn survey<T: Sortable>(own: Memory, exchange: &Exchange<'_>) -> Result<Survey, TransportError> {
+    let found = Mutex::new(Survey::NOTHING);
+    let parts = Partition::natural(own.length, exchange.workers().threads(), TASK_ELEMENTS);
+    exchange.workers().each(parts.colours, &|part| {
+        let part = parts.tile(part);
+        // SAFETY: aligned memory of T, which this launch has to itself.
+        let numbers = unsafe { own.stretch::<T>(part.start, part.end) };
+        let seen = Survey::of(numbers.iter().copied());
+        let mut all = found.lock();
+        *all = all.and(seen);
     });
-    merge_all::<T>(workers, own, room, &bounds, own);
+    let block = found.into_inner().numbers().map(u64::to_ne_bytes).concat();
+    let size = block.len();
+    let merged = exchange
+        .merged(block, size, |one, other| told(one).and(told(other)).numbers().map(u64::to_ne_bytes).concat())?;
+    Ok(told(&merged))
+}
+
+/// The survey that a shard told as bytes.
+fn told(bytes: &[u8]) -> Survey {
+    let mut numbers = [0; 4];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(size_of::<u64>())) {
+        *number = bytes.try_into().map_or(0, u64::from_ne_bytes);
+    }
+    Survey::of_numbers(numbers)
 }
 
 /// Where, in this shard's sorted part, what is to live at each shard begins; and its end. Equal numbers go by shards.
-fn cuts<T: Merged>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, TransportError> {
+fn cuts<T: Sortable>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, TransportError> {
     // SAFETY: see `flat`; nobody writes it meanwhile.
     let own = unsafe { own.stretch::<T>(0, own.length) };
     let shards = exchange.shards();
     let all = exchange.rows_at(shards - 1).end;
     let edges: Vec<usize> = (1..shards).map(|shard| exchange.rows_at(shard).start).collect();
-    let up_to = |key: u64| own.partition_point(|value| value.key() <= key) as u64;
+    let up_to = |key: u64| own.partition_point(|value| value.word().widened() <= key) as u64;
     // For each edge the key of the number that is to be the first behind it lies between these.
     let (least, most) = ends(own, exchange)?;
     let (mut low, mut high) = (vec![least; edges.len()], vec![most; edges.len()]);
@@ -157,7 +186,8 @@ fn cuts<T: Merged>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, T
             }
         }
     }
-    let less: Vec<u64> = low.iter().map(|key| own.partition_point(|value| value.key() < *key) as u64).collect();
+    let less: Vec<u64> =
+        low.iter().map(|key| own.partition_point(|value| value.word().widened() < *key) as u64).collect();
     let equal: Vec<u64> = low.iter().zip(&less).map(|(key, less)| up_to(*key) - less).collect();
     let all_less = exchange.total(&less)?;
     let before = exchange.before(&equal)?;
@@ -171,10 +201,11 @@ fn cuts<T: Merged>(own: Memory, exchange: &Exchange<'_>) -> Result<Vec<usize>, T
 }
 
 /// The least and the greatest key of all shards' sorted parts.
-fn ends<T: Merged>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), TransportError> {
+fn ends<T: Sortable>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), TransportError> {
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
     // Both as the largest of all: the least one with its bits turned.
-    let found = (own.first().map_or(0, |first| !first.key()), own.last().map_or(0, |last| last.key()));
+    let found =
+        (own.first().map_or(0, |first| !first.word().widened()), own.last().map_or(0, |last| last.word().widened()));
     let block = [found.0.to_ne_bytes(), found.1.to_ne_bytes()].concat();
     let half = size_of::<u64>();
     let merged = exchange.merged(block, 2 * half, |one, other| {
@@ -186,7 +217,7 @@ fn ends<T: Merged>(own: &[T], exchange: &Exchange<'_>) -> Result<(u64, u64), Tra
 
 /// Sends each shard its numbers of this one's sorted part, and takes those of the others into the room, one shard's behind the
 /// other's.
-fn trade<T: Merged>(
+fn trade<T: Sortable>(
     exchange: &Exchange<'_>,
     own: Memory,
     room: Memory,
