@@ -1,7 +1,8 @@
 //! Interception by caller: who asked for `numpy`, and so which `numpy` to give.
 //!
 //! Lives here: a replaced `builtins.__import__` and `importlib.import_module`. `caller` judges who asks; `front` puts functions of ours
-//! before NumPy's, `replica` before Python's; `array_method` looks after classes of the user's own.
+//! before NumPy's, `replica` before Python's; `array_method` looks after classes of the user's own, `lend` after
+//! libraries that look at an array's class.
 //!
 //! Promises: an import of anything but NumPy costs a few nanoseconds more than Python's own; no frame of ours shows in a
 //! traceback; the host NumPy is what `sys.modules` holds and what installed packages and the standard library get.
@@ -13,6 +14,7 @@ mod arguments;
 mod array_method;
 mod caller;
 mod front;
+mod lend;
 mod replica;
 
 use std::ffi::{CStr, c_int};
@@ -27,6 +29,7 @@ use pyo3::types::{PyDict, PyModule, PyString};
 
 use caller::{Caller, RULES, Reach, Rules, caller, caller_of_globals, caller_outward, judge_globals};
 pub(crate) use caller::{called_by_user, class_shown, defers, user_frame};
+pub(crate) use lend::lend;
 
 /// Python's own `import_module`, and the Python functions that imports lead to.
 struct Replaced {

@@ -157,4 +157,73 @@ print(all(a is b for a, b in zip(pickle.loads(text), functions)))
 child = "import pickle, sys; print([f.__name__ for f in pickle.loads(sys.stdin.buffer.read())], 'legate' in sys.modules)"
 print(subprocess.run([sys.executable, "-c", child], input=text, capture_output=True).stdout.decode())
 """,
+    "lib/site-packages/asking.py": """
+import numpy as np
+
+def is_real(array):
+    # What compiled code would ask.
+    return type(array) is np.ndarray
+
+def is_mask(key):
+    if isinstance(key, (str, list, np.ndarray, tuple)):
+        return is_real(key) and key.dtype == bool
+    return False
+
+def pick(values, key):
+    if is_mask(key):
+        return "mask", is_real(key), int(np.asarray(values)[key].sum())
+    return ("labels",)
+
+def each(keys):
+    kinds = []
+    for key in keys:
+        if not isinstance(key, np.ndarray):
+            raise TypeError("arrays are wanted")
+        kinds.append(is_real(key))
+    return kinds, all(isinstance(key, np.ndarray) for key in keys)
+
+def inside(key):
+    def asks():
+        return isinstance(key, np.ndarray)
+    return asks(), is_real(key)
+
+def matched(key):
+    match key:
+        case np.ndarray():
+            return is_real(key)
+    return "nothing"
+
+def fill(array):
+    if isinstance(array, np.ndarray) and is_real(array):
+        array[::2] = 7
+
+def keeps(array, kept=[]):
+    if isinstance(array, np.ndarray):
+        kept.append(array)
+    return kept
+""",
+    "asks.py": """
+import sys
+import numpy as np
+sys.path.insert(0, "lib/site-packages")
+import asking
+values = np.arange(100_000) % 31
+mask = values > 11
+index = np.argsort(values, kind="stable")
+for key in (mask, ~mask, index, 5, [1, 2]):
+    print(asking.pick(values, key))
+print(asking.each([mask, index, mask, mask]), asking.inside(index), asking.matched(mask))
+try:
+    asking.each([mask, 5])
+except TypeError as error:
+    print(error)
+asking.fill(values)
+values += 1
+asking.fill(values[1:])
+print(values[:4], values.sum(), isinstance(mask, np.ndarray), isinstance(mask, (list, tuple)))
+kept, = asking.keeps(values)
+values *= 2
+kept[1] = 40
+print(kept[:3], values[:3], kept.sum() == values.sum())
+"""
 }

@@ -111,3 +111,8 @@ def test_plain_python_can_import_the_namespace(folder):
 def test_numpy_is_not_imported_for_those_who_do_not_ask(folder):
     text = "import sys; print([name for name in sys.modules if name == 'numpy' or name == 'inspect' or name == 'typing'])"
     assert printed(folder, "-c", text) == "[]\n"
+
+
+@pytest.mark.parametrize("env", [{}, {"LEGATE_MIN_CPU_CHUNK": "1"}])
+def test_libraries_that_ask_for_an_ndarray_are_given_one(folder, env):
+    assert printed(folder, "asks.py", env=env) == run([*python(), "asks.py"], cwd=folder).stdout

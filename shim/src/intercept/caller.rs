@@ -176,7 +176,7 @@ pub(super) fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
 }
 
 /// Judges the code of a frame by its globals.
-fn caller_of_frame(frame: &Bound<'_, PyAny>) -> Option<Caller> {
+pub(super) fn caller_of_frame(frame: &Bound<'_, PyAny>) -> Option<Caller> {
     let globals = frame.getattr("f_globals").ok()?;
     judge_globals(globals.cast::<PyDict>().ok()?)
 }
