@@ -109,6 +109,11 @@ impl<'py> Value<'py> {
             },
             (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(None),
         };
+        // A fraction that is a scalar goes by Python's whole numbers, and so is refused where one does not fit.
+        let is_whole = from.kind == b'f' && matches!(native.kind, b'i' | b'u') && numpy_api::is_scalar(object);
+        if is_whole && !holds(native, object.extract()?) {
+            return Ok(None);
+        }
         Ok((from.kind != b'c' || native.kind == b'c').then_some((value, from)))
     }
 
@@ -179,6 +184,14 @@ impl<'py> Value<'py> {
     pub(crate) fn is_lent(&self) -> bool {
         matches!(self, Value::Array { lent: true, .. })
     }
+}
+
+/// Whether a type of whole numbers has that of a fraction.
+fn holds(native: Native, fraction: f64) -> bool {
+    let bits = native.item_bytes as i32 * 8;
+    let (least, end) =
+        if native.kind == b'u' { (0.0, 2f64.powi(bits)) } else { (-2f64.powi(bits - 1), 2f64.powi(bits - 1)) };
+    (least..end).contains(&fraction.trunc())
 }
 
 /// A copy of a host array, ordered as it is; its axes that repeat their elements do so in the copy.

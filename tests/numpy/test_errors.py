@@ -61,6 +61,13 @@ np.where(m, a)
 a[...] = np.ones(3)
 a[0] = [1, 2]
 v = host.zeros(3, 'i8'); v[0] = a
+i[:] = np.float64(np.inf)
+i[1:] = np.float32(np.nan)
+i[...] = np.float64(1e30)
+j[:] = np.float64(-129.5)
+j[:] = np.float64(-128.5); result = j
+i.fill(np.float64(2.5e9)); result = i
+u[:] = np.array(300.0)
 v = host.zeros((3, 4), 'u1'); v[0, 1] |= i
 v = host.zeros(3); v[0] = a
 result = int(a)

@@ -236,8 +236,14 @@ impl<B: Backend> Runtime<B> {
         }
         {
             let mut window = self.window.lock();
-            if !window.is_empty() {
-                self.executor.append(std::mem::take(&mut *window));
+            if let Some(first) = window.first().map(|launch| launch.sequence) {
+                let closed = std::mem::take(&mut *window);
+                // What comes after the awaited launch is the background thread's.
+                if first <= sequence {
+                    self.executor.append(closed)
+                } else {
+                    self.executor.enqueue(closed)
+                };
             }
         }
         self.executor.wait(sequence, patience).map_err(RuntimeError::Failed)
