@@ -83,6 +83,8 @@ np.fft.fft(w.ravel()), np.fft.rfft(w.ravel()), np.fft.fft(e)
 np.fft.fft(d)
 np.fft.fft(w, out=np.zeros((ROWS, COLUMNS), 'D'))
 np.fft.fft(w, out=np.zeros((ROWS, COLUMNS), 'D').T)
+np.fft.fft(w.astype('f4'), out=np.zeros((ROWS, COLUMNS), 'D'))
+np.fft.ifft(c.astype('F'), axis=0, out=np.zeros((ROWS, COLUMNS), 'D'))
 np.fft.fft(w, out=np.zeros((ROWS, COLUMNS)))
 np.fft.fft(w, axis=0, out=np.zeros((ROWS, COLUMNS), 'D', 'F'))
 y = np.array(c)\nnp.fft.fft(y, out=y)\nresult = y
