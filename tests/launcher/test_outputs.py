@@ -88,7 +88,9 @@ def test_ends_as_the_program_does(flag, tmp_path):
 
 @pytest.mark.parametrize("sent, code", [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, -signal.SIGTERM)])
 def test_signals_reach_the_program(sent, code):
-    words = [*candidate.command(), "--all-output", "-c", "import time; print('ready', flush=True); time.sleep(30)"]
+    # Short sleeps: Python itself sleeps on where a signal comes just before a long one.
+    program = "import time; print('ready', flush=True)\nfor _ in range(300): time.sleep(0.1)"
+    words = [*candidate.command(), "--all-output", "-c", program]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=candidate.environment({}))
     assert process.stdout.readline() == "[0] ready\n"
     process.send_signal(sent)
