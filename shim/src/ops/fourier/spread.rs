@@ -78,11 +78,12 @@ pub(super) unsafe fn run(
             let first = (all.start + step * at_once).min(all.end);
             first..(first + at_once).min(all.end)
         };
+        let step = Step { lines, exchange, lines_of, lives };
         // SAFETY: the caller's.
         unsafe {
-            bring(lines, addresses[0], lines_of, |shard| lives(0, shard), exchange, &mut rooms)?;
-            events |= transform_own(lines, transform, &lines_of(exchange.shard()), exchange, &mut rooms);
-            send_home(lines, addresses[1], lines_of, |shard| lives(1, shard), exchange, &mut rooms)?;
+            step.bring(addresses[0], &mut rooms)?;
+            events |= step.transform_own(transform, &mut rooms);
+            step.send_home(addresses[1], &mut rooms)?;
         }
     }
     Ok(events)
@@ -119,42 +120,6 @@ fn length(lines: &Lines, own: &Range<usize>, after: usize, part: &Range<usize>) 
     sum
 }
 
-/// Brings this shard's lines together: one element of each beside the other.
-///
-/// # Safety
-/// The array before is at that address, and nobody writes it.
-unsafe fn bring(
-    lines: &Lines,
-    address: usize,
-    lines_of: impl Fn(usize) -> Range<usize>,
-    lives: impl Fn(usize) -> Range<usize>,
-    exchange: &Exchange<'_>,
-    rooms: &mut Rooms,
-) -> Result<(), TransportError> {
-    let (shard, own) = (exchange.shard(), lines_of(exchange.shard()));
-    // SAFETY: the caller's.
-    let array = unsafe { std::slice::from_raw_parts(address as *const u8, lines.bytes(0)) };
-    let mut rest = rooms.dense[0].room(own.len() * lines.used[0] * lines.items[0]);
-    if !exchange.is_spread(0) {
-        copy(lines, &own, array, &(0..array.len()), rest);
-        return Ok(());
-    }
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    for (other, packed) in rooms.packed.iter_mut().enumerate() {
-        packed.clear();
-        let (place, behind) = std::mem::take(&mut rest).split_at_mut(length(lines, &own, 0, &lives(other)));
-        rest = behind;
-        if other == shard {
-            copy(lines, &own, array, &lives(shard), place);
-            continue;
-        }
-        stretches(lines, &lines_of(other), 0, &lives(shard), |bytes| packed.extend_from_slice(&array[bytes]));
-        sends.extend((!packed.is_empty()).then_some(Send { to: other, bytes: packed }));
-        receives.extend((!place.is_empty()).then_some(Receive { from: other, bytes: place }));
-    }
-    exchange.carry(&sends, &mut receives)
-}
-
 /// Copies the bytes of some lines that lie in `part` of the array before to a room, one after the other.
 fn copy(lines: &Lines, own: &Range<usize>, array: &[u8], part: &Range<usize>, room: &mut [u8]) {
     let mut next = 0;
@@ -164,66 +129,103 @@ fn copy(lines: &Lines, own: &Range<usize>, array: &[u8], part: &Range<usize>, ro
     });
 }
 
-/// Transforms the lines that were brought together; the floating-point events.
-fn transform_own(
-    lines: &Lines,
-    transform: &Transform,
-    own: &Range<usize>,
-    exchange: &Exchange<'_>,
-    rooms: &mut Rooms,
-) -> u8 {
-    let mut next = [0, 1]
-        .map(|after| rooms.dense[after].room(own.len() * lines.used[after] * lines.items[after]).as_mut_ptr() as usize);
-    let mut sheets = Vec::new();
-    for block in lines.blocks_of(own.clone()).filter(|block| !block.is_empty()) {
-        let pitches = lines.items.map(|item| item * block.len());
-        sheets.push(Sheet { addresses: next, pitches, next: lines.items, columns: block.len() });
-        next = [0, 1].map(|after| next[after] + lines.used[after] * pitches[after]);
-    }
-    // SAFETY: the rooms have these lines before and after, one block behind the other.
-    unsafe { lines.transform_sheets(transform, &sheets, exchange.workers()) }
+/// One step of the deal: some lines for each shard.
+struct Step<'a, 'b, L, H> {
+    lines: &'a Lines,
+    exchange: &'a Exchange<'b>,
+    /// The lines that a shard transforms.
+    lines_of: L,
+    /// The bytes of the array before (0) or after (1) that live at a shard.
+    lives: H,
 }
 
-/// Sends every element of this shard's transformed lines to where it lives.
-///
-/// # Safety
-/// The array after is at that address, and nobody else touches it.
-unsafe fn send_home(
-    lines: &Lines,
-    address: usize,
-    lines_of: impl Fn(usize) -> Range<usize>,
-    lives: impl Fn(usize) -> Range<usize>,
-    exchange: &Exchange<'_>,
-    rooms: &mut Rooms,
-) -> Result<(), TransportError> {
-    let (shard, own) = (exchange.shard(), lines_of(exchange.shard()));
-    // SAFETY: the caller's.
-    let array = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, lines.bytes(1)) };
-    let mut put = |of: usize, bytes: &[u8]| {
-        let mut next = 0;
-        stretches(lines, &lines_of(of), 1, &lives(shard), |place| {
-            let length = place.len();
-            array[place].copy_from_slice(&bytes[next..next + length]);
-            next += length;
-        });
-    };
-    let mut rest: &[u8] = rooms.dense[1].room(own.len() * lines.used[1] * lines.items[1]);
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    for (other, arrived) in rooms.packed.iter_mut().enumerate() {
-        let (sent, behind) = rest.split_at(length(lines, &own, 1, &lives(other)));
-        rest = behind;
-        if other == shard {
-            put(shard, sent);
-            continue;
+impl<L: Fn(usize) -> Range<usize>, H: Fn(usize, usize) -> Range<usize>> Step<'_, '_, L, H> {
+    fn own(&self) -> Range<usize> {
+        (self.lines_of)(self.exchange.shard())
+    }
+
+    /// Brings this shard's lines together: one element of each beside the other.
+    ///
+    /// # Safety
+    /// The array before is at that address, and nobody writes it.
+    unsafe fn bring(&self, address: usize, rooms: &mut Rooms) -> Result<(), TransportError> {
+        let (lines, shard, own) = (self.lines, self.exchange.shard(), self.own());
+        // SAFETY: the caller's.
+        let array = unsafe { std::slice::from_raw_parts(address as *const u8, lines.bytes(0)) };
+        let mut rest = rooms.dense[0].room(own.len() * lines.used[0] * lines.items[0]);
+        if !self.exchange.is_spread(0) {
+            copy(lines, &own, array, &(0..array.len()), rest);
+            return Ok(());
         }
-        arrived.resize(length(lines, &lines_of(other), 1, &lives(shard)), 0);
-        sends.extend((!sent.is_empty()).then_some(Send { to: other, bytes: sent }));
-        receives.extend((!arrived.is_empty()).then_some(Receive { from: other, bytes: arrived }));
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        for (other, packed) in rooms.packed.iter_mut().enumerate() {
+            packed.clear();
+            let (place, behind) =
+                std::mem::take(&mut rest).split_at_mut(length(lines, &own, 0, &(self.lives)(0, other)));
+            rest = behind;
+            if other == shard {
+                copy(lines, &own, array, &(self.lives)(0, shard), place);
+                continue;
+            }
+            stretches(lines, &(self.lines_of)(other), 0, &(self.lives)(0, shard), |bytes| {
+                packed.extend_from_slice(&array[bytes])
+            });
+            sends.extend((!packed.is_empty()).then_some(Send { to: other, bytes: packed }));
+            receives.extend((!place.is_empty()).then_some(Receive { from: other, bytes: place }));
+        }
+        self.exchange.carry(&sends, &mut receives)
     }
-    exchange.carry(&sends, &mut receives)?;
-    drop(receives);
-    for (other, arrived) in rooms.packed.iter().enumerate().filter(|(other, _)| *other != shard) {
-        put(other, arrived);
+
+    /// Transforms the lines that were brought together; the floating-point events.
+    fn transform_own(&self, transform: &Transform, rooms: &mut Rooms) -> u8 {
+        let (lines, own) = (self.lines, self.own());
+        let mut next = [0, 1].map(|after| {
+            rooms.dense[after].room(own.len() * lines.used[after] * lines.items[after]).as_mut_ptr() as usize
+        });
+        let mut sheets = Vec::new();
+        for block in lines.blocks_of(own).filter(|block| !block.is_empty()) {
+            let pitches = lines.items.map(|item| item * block.len());
+            sheets.push(Sheet { addresses: next, pitches, next: lines.items, columns: block.len() });
+            next = [0, 1].map(|after| next[after] + lines.used[after] * pitches[after]);
+        }
+        // SAFETY: the rooms have these lines before and after, one block behind the other.
+        unsafe { lines.transform_sheets(transform, &sheets, self.exchange.workers()) }
     }
-    Ok(())
+
+    /// Sends every element of this shard's transformed lines to where it lives.
+    ///
+    /// # Safety
+    /// The array after is at that address, and nobody else touches it.
+    unsafe fn send_home(&self, address: usize, rooms: &mut Rooms) -> Result<(), TransportError> {
+        let (lines, shard, own) = (self.lines, self.exchange.shard(), self.own());
+        // SAFETY: the caller's.
+        let array = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, lines.bytes(1)) };
+        let mut put = |of: usize, bytes: &[u8]| {
+            let mut next = 0;
+            stretches(lines, &(self.lines_of)(of), 1, &(self.lives)(1, shard), |place| {
+                let length = place.len();
+                array[place].copy_from_slice(&bytes[next..next + length]);
+                next += length;
+            });
+        };
+        let mut rest: &[u8] = rooms.dense[1].room(own.len() * lines.used[1] * lines.items[1]);
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        for (other, arrived) in rooms.packed.iter_mut().enumerate() {
+            let (sent, behind) = rest.split_at(length(lines, &own, 1, &(self.lives)(1, other)));
+            rest = behind;
+            if other == shard {
+                put(shard, sent);
+                continue;
+            }
+            arrived.resize(length(lines, &(self.lines_of)(other), 1, &(self.lives)(1, shard)), 0);
+            sends.extend((!sent.is_empty()).then_some(Send { to: other, bytes: sent }));
+            receives.extend((!arrived.is_empty()).then_some(Receive { from: other, bytes: arrived }));
+        }
+        self.exchange.carry(&sends, &mut receives)?;
+        drop(receives);
+        for (other, arrived) in rooms.packed.iter().enumerate().filter(|(other, _)| *other != shard) {
+            put(other, arrived);
+        }
+        Ok(())
+    }
 }
