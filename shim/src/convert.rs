@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::array::DeferredArray;
-use crate::frames;
+use crate::frames::{self, Operations};
 use crate::host;
 use crate::numpy_api;
 use crate::state::started;
@@ -20,6 +20,9 @@ use crate::storage::{self, Purpose};
 /// Names by which Python code asks for a buffer with all that it can say, as NumPy does on its way to `__array__`.
 pub(crate) const BUFFER_READERS: [&str; 8] =
     ["memoryview", "bytes", "bytearray", "from_bytes", "Binary", "PickleBuffer", "from_buffer", "from_buffer_copy"];
+
+/// The instruction of an assignment to an element.
+static ASSIGNMENTS: Operations = Operations::new(&["STORE_SUBSCR"]);
 
 /// The host array that a text is made of: of a long array that lives on several shards, only what is printed is fetched.
 fn shown<'py>(array: &Bound<'py, DeferredArray>) -> PyResult<Bound<'py, PyAny>> {
@@ -57,7 +60,7 @@ impl DeferredArray {
         let number = slf.get().alias(py, started(py), Purpose::Read)?.call_method0("__int__");
         match number {
             // NumPy asks for the number when the array is put into an element, and takes this refusal of an object of another class.
-            Err(error) if error.is_instance_of::<PyTypeError>(py) && frames::assigns_an_element(py)? => {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) && ASSIGNMENTS.are_running(py)? => {
                 let refusal = PyValueError::new_err("setting an array element with a sequence.");
                 refusal.set_cause(py, Some(error));
                 Err(refusal)

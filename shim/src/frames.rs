@@ -5,13 +5,13 @@
 #![expect(unsafe_code, reason = "CPython functions found by name")]
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
 use crate::operators;
@@ -127,42 +127,75 @@ pub(crate) fn running_code_mentions(py: Python<'_>, names: &[&str]) -> PyResult<
     Ok(false)
 }
 
-/// Names by the address of a code and the position of an instruction in it. The code is kept alive, so that its address stays its own.
-type Said = FxHashMap<(usize, usize), (Py<PyAny>, Py<PyAny>)>;
+/// What is known of instructions, by the address of their code and their position in it. The code is kept alive, so that its address
+/// stays its own; all is forgotten when there is much.
+pub(crate) struct Remembered<T>(Mutex<Option<Known<T>>>);
 
-/// Most instructions whose names are remembered; the table is emptied when it is full.
-const MOST_SAID: usize = 4096;
+type Known<T> = FxHashMap<(usize, usize), (Py<PyAny>, Arc<T>)>;
+
+/// Most instructions that are remembered.
+const MOST: usize = 4096;
+
+impl<T> Remembered<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// What is known of the running instruction of the innermost frame, from `find` where it is new.
+    pub(crate) fn here(
+        &self,
+        py: Python<'_>,
+        find: impl FnOnce(&Bound<'_, PyAny>, usize) -> PyResult<Option<Arc<T>>>,
+    ) -> PyResult<Option<Arc<T>>> {
+        let Some((code, position)) = instruction(py) else { return Ok(None) };
+        let key = (code.as_ptr() as usize, position);
+        if let Some((_, found)) = self.0.lock().as_ref().and_then(|known| known.get(&key)) {
+            return Ok(Some(found.clone()));
+        }
+        let Some(found) = find(&code, position)? else { return Ok(None) };
+        let mut known = self.0.lock();
+        let table = known.get_or_insert_default();
+        let over = if table.len() >= MOST { std::mem::take(table) } else { Known::default() };
+        table.insert(key, (code.unbind(), found.clone()));
+        drop(known);
+        drop(over);
+        Ok(Some(found))
+    }
+}
 
 /// Whether the running instruction of the innermost frame was made from text that has this name.
 pub(crate) fn running_instruction_names(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static SAID: Mutex<Option<Said>> = Mutex::new(None);
-    let Some((code, position)) = instruction(py) else { return Ok(false) };
-    let key = (code.as_ptr() as usize, position);
-    let known = SAID.lock().as_ref().and_then(|said| Some(said.get(&key)?.1.clone_ref(py)));
-    let names = match known {
-        Some(names) => names,
-        None => {
-            let names = operators::named(py, "legate.calls", "names")?.call1((&code, position))?.unbind();
-            let mut said = SAID.lock();
-            let table = said.get_or_insert_default();
-            let over = if table.len() >= MOST_SAID { std::mem::take(table) } else { Said::default() };
-            table.insert(key, (code.unbind(), names.clone_ref(py)));
-            drop(said);
-            drop(over);
-            names
-        }
-    };
-    names.bind(py).contains(name)
+    static SAID: Remembered<Py<PyAny>> = Remembered::new();
+    let names = SAID.here(py, |code, position| {
+        let names = operators::named(py, "legate.calls", "names")?.call1((code, position))?;
+        Ok(Some(Arc::new(names.unbind())))
+    })?;
+    names.map_or(Ok(false), |names| names.bind(py).contains(name))
 }
 
-/// Whether the innermost frame is at an assignment to an element: `target[key] = value`.
-pub(crate) fn assigns_an_element(py: Python<'_>) -> PyResult<bool> {
-    static CODE: PyOnceLock<u8> = PyOnceLock::new();
-    let store =
-        CODE.get_or_try_init(py, || py.import("opcode")?.getattr("opmap")?.get_item("STORE_SUBSCR")?.extract())?;
-    let Some((code, position)) = instruction(py) else { return Ok(false) };
-    let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
-    Ok(bytes.cast::<PyBytes>()?.as_bytes().get(position) == Some(store))
+/// Instructions by their names, whose numbers each Python gives anew.
+pub(crate) struct Operations {
+    names: &'static [&'static str],
+    codes: PyOnceLock<Vec<u8>>,
+}
+
+impl Operations {
+    pub(crate) const fn new(names: &'static [&'static str]) -> Self {
+        Self { names, codes: PyOnceLock::new() }
+    }
+
+    /// Whether the innermost frame is at one of them.
+    pub(crate) fn are_running(&self, py: Python<'_>) -> PyResult<bool> {
+        let codes = self.codes.get_or_try_init(py, || {
+            let table = py.import("opcode")?.getattr("opmap")?;
+            let table = table.cast::<PyDict>()?;
+            let found = self.names.iter().filter_map(|name| table.get_item(name).transpose());
+            found.map(|code| code?.extract::<u8>()).collect::<PyResult<Vec<u8>>>()
+        })?;
+        let Some((code, position)) = instruction(py) else { return Ok(false) };
+        let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
+        Ok(bytes.cast::<PyBytes>()?.as_bytes().get(position).is_some_and(|operation| codes.contains(operation)))
+    }
 }
 
 /// The value of a context variable that has a default.

@@ -12,11 +12,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
-use crate::frames;
+use crate::frames::{self, Operations};
 use crate::intercept;
 use crate::numpy_api;
 use crate::operators::{self, Outcome};
@@ -194,35 +192,19 @@ fn outgrown<'py>(
     }
 }
 
+/// The instructions of operators.
+static OPERATORS: Operations =
+    Operations::new(&["BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE"]);
+
 /// Whether user code is at this very operation.
 fn is_at(py: Python<'_>, ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !intercept::defers(py) {
         return Ok(false);
     }
-    let Some((code, position)) = frames::instruction(py) else { return Ok(false) };
-    let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
-    let bytes = bytes.cast::<PyBytes>()?.as_bytes();
-    let Some(operation) = bytes.get(position) else { return Ok(false) };
-    if operator_codes(py)?.contains(operation) {
+    if OPERATORS.are_running(py)? {
         return Ok(true);
     }
     frames::running_instruction_names(py, &ufunc.getattr(pyo3::intern!(py, "__name__"))?)
-}
-
-/// The numbers that this Python gives to the instructions of operators.
-fn operator_codes(py: Python<'_>) -> PyResult<&'static Vec<u8>> {
-    static CODES: PyOnceLock<Vec<u8>> = PyOnceLock::new();
-    CODES.get_or_try_init(py, || {
-        let table = py.import("opcode")?.getattr("opmap")?;
-        let table = table.cast::<PyDict>()?;
-        let mut codes = Vec::new();
-        for name in ["BINARY_OP", "COMPARE_OP", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE"] {
-            if let Some(code) = table.get_item(name)? {
-                codes.push(code.extract::<u8>()?);
-            }
-        }
-        Ok(codes)
-    })
 }
 
 /// The type of a vectorcall pointer, for the size of a slot.
