@@ -34,7 +34,7 @@ use crate::fuse;
 use crate::group::{Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
-use crate::owed::{self, Ledger, Terms};
+use crate::owed::{self, Ledger, Owed, Terms};
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
@@ -239,7 +239,7 @@ impl<B: Backend> Executor<B> {
                 let repaid = self.ledger.repaid(launches());
                 let begun = self.timeline.begin(&groups, &self.traffic);
                 match &mut walk {
-                    Walk::Group(group) => self.run_group(group)?,
+                    Walk::Group(group) => self.run_group(group, &repaid)?,
                     Walk::Sweeps(sweeps) => self.run_sweeps(sweeps)?,
                 }
                 self.timeline.end(begun, &self.traffic);
@@ -309,7 +309,7 @@ impl<B: Backend> Executor<B> {
         Ok(())
     }
 
-    fn run_group(&self, group: &mut Group<B::Task>) -> Result<(), TransportError> {
+    fn run_group(&self, group: &mut Group<B::Task>, repaid: &[Owed<B::Task>]) -> Result<(), TransportError> {
         self.counters.count(group);
         if self.workers.is_alone() && self.transport.shards() > 1 {
             share::check_whole(group)?;
@@ -327,7 +327,7 @@ impl<B: Backend> Executor<B> {
         if let Some(share) = &share {
             self.keep_apart(group, share);
         }
-        reuse::take_over(group, &self.pool);
+        reuse::take_over(group, repaid, &self.pool);
         let mut second: Vec<(usize, Block)> = Vec::new();
         let addresses = self.addresses(group, &mut second, |index| {
             share.as_ref().map(|share| share.carries(group, index, &*self.transport))

@@ -195,7 +195,12 @@ impl Field {
 
     /// Whether a result that is owed would be made from it.
     pub(crate) fn has_debtors(&self) -> bool {
-        self.debtors.load(Ordering::Acquire) > 0
+        self.debtors() > 0
+    }
+
+    /// Number of results that are owed and would be made from it.
+    pub(crate) fn debtors(&self) -> usize {
+        self.debtors.load(Ordering::Acquire)
     }
 
     pub(crate) fn count_debtor(&self, more: bool) {

@@ -8,10 +8,11 @@
 use crate::field::{Field, Sequence};
 use crate::group::{Group, Member, Place};
 use crate::launch::{Privilege, Work};
+use crate::owed::Owed;
 use crate::pool::Pool;
 
-/// Gives results the memory of operands that end with the group.
-pub(crate) fn take_over<T>(group: &mut Group<T>, pool: &Pool) {
+/// Gives results the memory of operands that end with the group, which repays the debts `repaid`.
+pub(crate) fn take_over<T>(group: &mut Group<T>, repaid: &[Owed<T>], pool: &Pool) {
     let newest = group.members.iter().map(|member| member.launch.sequence).max().unwrap_or(0);
     for result in 0..group.buffers.len() {
         let field = &group.buffers[result].field;
@@ -22,7 +23,7 @@ pub(crate) fn take_over<T>(group: &mut Group<T>, pool: &Pool) {
         let Some(writer) = writer(group, result) else { continue };
         let ends = |index: &usize| {
             let operand = &group.buffers[*index].field;
-            ends_with(operand, newest)
+            ends_with(operand, newest, repaid)
                 && group.buffers.iter().filter(|buffer| buffer.field.number() == operand.number()).count() == 1
                 && !group.owed.iter().any(|owed| owed.is_made_from(operand.number()))
                 && group.buffers[*index].field.bytes() == field.bytes()
@@ -41,14 +42,17 @@ pub(crate) fn take_over<T>(group: &mut Group<T>, pool: &Pool) {
     }
 }
 
-/// Whether nobody can ask for a field after launch `newest`, and its memory came from the pool.
-fn ends_with(field: &Field, newest: Sequence) -> bool {
+/// Whether nobody can ask for a field after launch `newest`, with which debts are repaid, and its memory came from the pool.
+fn ends_with<T>(field: &Field, newest: Sequence, repaid: &[Owed<T>]) -> bool {
+    let debtors = repaid.iter().filter(|entry| entry.is_made_from(field.number())).count();
     !field.is_held()
         && field.last_touch() <= newest
         && !field.is_pinned()
         && field.has_instance()
         && field.is_owned()
-        && field.is_settled()
+        && !field.is_owed()
+        && !field.is_watched()
+        && field.debtors() == debtors
         && !field.was_owed()
 }
 

@@ -98,6 +98,31 @@ fn it_joins_the_next_launch_that_reads_it_and_is_stored_then() {
 }
 
 #[test]
+fn it_is_stored_in_the_memory_of_a_source_that_nobody_else_needs() {
+    for others in [false, true] {
+        let runtime = runtime();
+        let [source, held, _used] = owing(&runtime);
+        let (second, more) = (field(&runtime), [field(&runtime), field(&runtime)]);
+        if others {
+            multiply(&runtime, &second, &source, 11);
+            multiply(&runtime, &more[1], &second, 2);
+            wait(&runtime);
+            assert!(second.field().is_owed());
+        }
+        let (address, blocks) = (source.field().address(), runtime.pool().fresh_blocks());
+        drop(source);
+        multiply(&runtime, &more[0], &held, 7);
+        wait(&runtime);
+        assert_eq!(held.field().address() == address, !others);
+        assert_eq!(runtime.pool().fresh_blocks() - blocks, if others { 2 } else { 1 });
+        assert_eq!([first(&runtime, &held), first(&runtime, &more[0])], [15, 105]);
+        if others {
+            assert_eq!(first(&runtime, &second), 55);
+        }
+    }
+}
+
+#[test]
 fn it_is_made_before_a_launch_or_the_program_changes_its_source() {
     for by_launch in [true, false] {
         let runtime = runtime();

@@ -49,7 +49,7 @@ impl<B: Backend> Executor<B> {
     /// Runs each sweep as a group of its own.
     pub(super) fn run_apart(&self, sweeps: &mut Sweeps<B::Task>) -> Result<(), TransportError> {
         sweeps.part();
-        sweeps.stages.iter_mut().try_for_each(|stage| self.run_group(&mut stage.group))
+        sweeps.stages.iter_mut().try_for_each(|stage| self.run_group(&mut stage.group, &[]))
     }
 
     /// Takes the field's rows `all`, which nobody else changes, through the sweeps; what is left to finish, and the last sweep's parts
