@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -114,3 +115,12 @@ def test_signals_end_the_job_as_they_end_python(sent, cluster):
     assert re.fullmatch(expected, stderr), stderr
     assert stdout == ""
     assert until(lambda: not left(cluster, "signalled"), 10)
+
+
+@pytest.mark.skipif("openmpi" not in FAMILIES, reason="Open MPI starts through PMIx")
+def test_a_rank_that_starts_late_gets_no_message_before_it_is_ready(cluster, tmp_path):
+    late = tmp_path / "late.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", late, Path(__file__).parent / "late.c", "-ldl"], check=True)
+    words = [*ALLOCATE, "-N2", "--ntasks-per-node=2", "srun", "--mpi=pmix", "legate", "nodes.py"]
+    seen = cluster.run(*words, LD_PRELOAD=str(late))
+    assert (seen.stdout, seen.stderr, seen.code) == (said(["n1", "n1", "n2", "n2"]), "", 0)

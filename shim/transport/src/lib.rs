@@ -7,6 +7,8 @@
 #[path = "../../runtime/src/transport/table.rs"]
 pub mod table;
 
+mod fence;
+
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -77,6 +79,12 @@ unsafe extern "C" fn open(rank: *mut c_int, ranks: *mut c_int) -> c_int {
     let universe = mpi::initialize_with_threading(Threading::Serialized).map(|(universe, _)| universe);
     if mpi::environment::threading_support() < Threading::Serialized {
         *lock(&FAILURE) = "this MPI allows calls from one thread only".to_owned();
+        return -1;
+    }
+    if universe.is_some()
+        && let Err(why) = fence::wait_for_all()
+    {
+        *lock(&FAILURE) = why;
         return -1;
     }
     let mut world = MaybeUninit::uninit();
