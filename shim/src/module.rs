@@ -7,7 +7,7 @@ use crate::array::{DeferredArray, deferred};
 use crate::future::{Future, future, settled};
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{batches, bins, create, mask, rows, sort};
+use crate::ops::{batches, bins, create, mask, rows, sort, strips};
 use crate::report::Row;
 use crate::settings::Settings;
 use crate::state::{self, shim};
@@ -311,6 +311,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(rows::taken, module)?,
         wrap_pyfunction!(rows::put, module)?,
         wrap_pyfunction!(sort::select, module)?,
+        wrap_pyfunction!(strips::own_rows, module)?,
         wrap_pyfunction!(create::zeros, module)?,
         wrap_pyfunction!(create::empty, module)?,
         wrap_pyfunction!(create::ones, module)?,

@@ -259,7 +259,7 @@ pub(crate) fn alias<'py>(
 }
 
 /// A host array over the memory of a phantom's field, as it is.
-fn over_field<'py>(
+pub(crate) fn over_field<'py>(
     py: Python<'py>,
     phantom: &Bound<'py, PyAny>,
     storage: &Py<Storage>,

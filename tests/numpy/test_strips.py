@@ -1,4 +1,4 @@
-"""Functions of NumPy whose result is made in strips: correlations, sums of products, repetition, partitions, picks along other axes.
+"""Functions of NumPy whose result is made in strips: correlations, sums of products, repetition, partitions.
 
 Promises NumPy's bits, orders and errors wherever the strips begin and end. Does not time.
 """
@@ -36,12 +36,6 @@ np.repeat(g, y - 1)
 np.repeat(g, y[:5])
 np.repeat(w, 2.5)
 np.repeat(d, 2, 0), np.repeat(m, 3), np.repeat(e, 2, 1), np.repeat(z, 3), np.repeat(t, 2, 1)
-w[:, o], w[:, o[:5]], r[:, o], r[:, :, o % 3], r[:, o, :], r[:, o.reshape(8, 5)], w[:, o.tolist()], w[:, o][:, ::-1].copy(), f[:, o], w.T[:, k]
-w[:, o].strides, r[:, o].strides, r[:, o.reshape(8, 5)].strides, w[:, o].flags.owndata, w[:, i[0] % 7], w[..., o], w[1:, o], w[:, o[:0]], c[:, o], d[:, o]
-w.take(o, 1), np.take(r, o, axis=1), np.take(r, o % 3, -1), np.take(w, o.reshape(8, 5), 1), np.take(w, o, 1, mode='wrap'), np.take(w, i[:9] % 9, axis=1)
-w[:, o + COLUMNS]
-w.take(o + COLUMNS, axis=1)
-w[:, o] = 0\nresult = w
 np.partition(w, 3), np.partition(w, (2, 7), axis=1), np.argpartition(w, 4), np.argpartition(w, [1, 5], -1), np.argpartition(r, 5, axis=1), np.argpartition(i, 6)
 y = np.array(w)\ny.partition(3)\nresult = y
 y = np.array(w)\ny.partition(3, 0)\nresult = y

@@ -71,6 +71,12 @@ ROWS = {
     "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
                            "kept = counted(lambda: flat[places])",
                            lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
+    # Rows are picked from where they live; NumPy's memory of the other form has the picked columns first, which live apart.
+    "columns by an index array": ("places = np.arange(0, SIDE, 16)\nkept = [counted(lambda: grid.take(places, 1)), counted(lambda: grid[:, places])]",
+                                  lambda steps: [(0, 0), (2**steps - 1, (2**steps - 1) * 64 * ROW_BYTES // 4**steps)]),
+    # It is agreed that the indices are in range and, each time, that nothing is sent.
+    "new values of columns": ("places = np.arange(SIDE)[::-1].copy()\ncounted(lambda: grid.__setitem__((slice(None), places), 5))",
+                              lambda steps: [(2 * steps, steps * (16 + 4 * 2**steps))]),
     # The smallest and largest index in one exchange, the counts in another.
     "counts by bin": ("labels = np.arange(SIDE * SIDE) % 64\n_core.flush()\nkept = counted(lambda: np.bincount(labels))",
                       lambda steps: [(2 * steps, None)]),

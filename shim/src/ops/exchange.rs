@@ -49,7 +49,7 @@ pub(super) fn column(storage: &Py<Storage>, offset: isize, bytes: usize, privile
 pub(super) fn issue(
     py: Python<'_>,
     shim: &Shim,
-    name: &'static str,
+    name: &str,
     (along, unit): (usize, usize),
     domain: Axes<usize>,
     operands: SmallVec<[Operand; 4]>,

@@ -20,4 +20,5 @@ pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod sort;
 pub(crate) mod stacks;
+pub(crate) mod strips;
 pub(crate) mod vectors;
