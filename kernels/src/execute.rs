@@ -30,6 +30,7 @@ use smallvec::SmallVec;
 
 use crate::program::{Element, Memory, Program, Split, Tile};
 use fold::State;
+pub use fold::columns::Columns;
 use fold::total::{self, Part};
 use fold::wire;
 use nest::{Base, Nest, Walk};

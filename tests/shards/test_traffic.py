@@ -71,6 +71,9 @@ ROWS = {
     "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
                            "kept = counted(lambda: flat[places])",
                            lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
+    # A place and an element for each column go around; in blocks of rows nothing does.
+    "places of the largest": ("counted(lambda: grid.argmax(0))\nstack = grid.reshape(16, -1, SIDE)\ncounted(lambda: stack.argmax(1))",
+                              lambda steps: [(steps, steps * 2 * ROW_BYTES), (0, 0)]),
     # Rows are picked from where they live; NumPy's memory of the other form has the picked columns first, which live apart.
     "columns by an index array": ("places = np.arange(0, SIDE, 16)\nkept = [counted(lambda: grid.take(places, 1)), counted(lambda: grid[:, places])]",
                                   lambda steps: [(0, 0), (2**steps - 1, (2**steps - 1) * 64 * ROW_BYTES // 4**steps)]),

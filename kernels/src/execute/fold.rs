@@ -5,6 +5,7 @@
 
 #![expect(unsafe_code, reason = "reads and writes elements at computed addresses")]
 
+pub(super) mod columns;
 pub(super) mod extreme;
 mod rule;
 pub(super) mod total;

@@ -6,6 +6,7 @@ pub(crate) mod bins;
 pub(crate) mod choose;
 pub(crate) mod create;
 mod exchange;
+pub(crate) mod extremes;
 pub(crate) mod fourier;
 mod indices;
 pub(crate) mod join;

@@ -18,7 +18,7 @@ use crate::dtypes::{Native, element};
 use crate::events::Mood;
 use crate::future::Future;
 use crate::operators::Outcome;
-use crate::ops::{create, scan};
+use crate::ops::{create, extremes, scan};
 use crate::report::How;
 use crate::state::Shim;
 use crate::storage::Purpose;
@@ -425,8 +425,13 @@ pub(crate) fn arg_extreme<'py>(
     let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'l').as_ptr() as usize) else { return Ok(HOST) };
     let Some(mut layout) = layout(&shape, &folded, native.item_bytes, false, axis.is_none()) else { return Ok(HOST) };
     if layout.work == Work::Accumulate {
+        let Some(along) = folded.iter().position(|folded| *folded) else { return Ok(HOST) };
+        let lengths = layout.of_result(&layout.lengths, &folded, keepdims);
+        if let Some(found) = extremes::positions(py, shim, array, (extreme, along), &lengths)? {
+            return Ok(Outcome::Done(found.into_any()));
+        }
         let in_order = shape.is_c_contiguous() && folded.last() == Some(&true);
-        let Some(axis) = axis.filter(|_| !keepdims && !in_order && shim.shards == 1) else { return Ok(HOST) };
+        let Some(axis) = axis.filter(|_| !keepdims && !in_order) else { return Ok(HOST) };
         // As NumPy does: through a copy whose last axis it is.
         let moved = shim.host(py, "moveaxis")?.call1((array, axis, -1))?;
         let Some(moved) = deferred(&moved) else { return Ok(HOST) };

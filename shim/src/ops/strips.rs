@@ -41,11 +41,8 @@ impl Rows {
 
     fn operand(&self, py: Python<'_>, array: &Bound<'_, DeferredArray>, privilege: Privilege) -> Operand {
         let bytes = self.elements() * self.item_bytes;
-        let view = View {
-            offset: self.shape.offset,
-            strides: smallvec![bytes as isize, 0],
-            item_bytes: bytes * self.reach,
-        };
+        let view =
+            View { offset: self.shape.offset, strides: smallvec![bytes as isize, 0], item_bytes: bytes * self.reach };
         Operand { field: array.get().storage(py).get().field().clone(), view, privilege }
     }
 }

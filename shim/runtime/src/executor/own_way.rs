@@ -62,10 +62,10 @@ impl<B: Backend> Executor<B> {
         let share = self.begin(group)?;
         let (share, least) = (share.as_ref(), self.mapper.min_tile);
         let others = &launch.operands[along..];
-        let exchange = Exchange::new(others, group.rows, unit, share, transport, traffic, &self.workers);
+        let exchange = Exchange::new(others, group.rows, (unit, least), share, transport, traffic, &self.workers);
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();
         self.backend.exchange(launch, &starts, &exchange)?;
-        exchange.end(least * unit)?;
+        exchange.end()?;
         match share {
             Some(share) => share::end(group, share, transport, traffic),
             None => Ok(()),

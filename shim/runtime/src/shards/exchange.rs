@@ -39,13 +39,17 @@ pub struct Exchange<'a> {
     homes: Vec<Option<Home>>,
     /// Ranges of pinned fields that exported pointers look at.
     pinned: RefCell<Vec<(usize, Range<usize>)>>,
+    /// Bytes of a result that is to be everywhere are fewer.
+    least: usize,
+    /// Results of which every shard has written all.
+    whole: RefCell<Vec<usize>>,
 }
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(
         others: &'a [Operand],
         rows: usize,
-        unit: usize,
+        (unit, least): (usize, usize),
         share: Option<&Share>,
         transport: &'a dyn Transport,
         traffic: &'a Traffic,
@@ -70,7 +74,8 @@ impl<'a> Exchange<'a> {
         let homes = others.iter().map(home).collect();
         let rows = share.map_or(0..rows, |share| share.rows.clone());
         let place = share.map_or((0, 1), |_| (transport.shard(), shards));
-        Exchange { transport, traffic, workers, place, rows, cut, others, homes, pinned: RefCell::default() }
+        let (pinned, whole) = (RefCell::default(), RefCell::default());
+        Exchange { transport, traffic, workers, place, rows, cut, others, homes, pinned, least: least * unit, whole }
     }
 
     /// The rows that this shard runs.
@@ -125,6 +130,16 @@ impl<'a> Exchange<'a> {
     pub fn part(&self, operand: usize, shard: usize) -> Range<usize> {
         let bytes = self.others[operand].field.bytes();
         self.homes[operand].map_or(0..bytes, |home| home.range(shard, bytes))
+    }
+
+    /// For a task that knows all of a result on every shard: whether every shard writes all of it, since it is to be everywhere.
+    pub fn writes_all(&self, operand: usize) -> bool {
+        let result = &self.others[operand];
+        let small = bytes_of(&result.view.extent(&[1])).len() < self.least && result.privilege == Privilege::Write;
+        if small && self.is_spread(operand) {
+            self.whole.borrow_mut().push(operand);
+        }
+        small || !self.is_spread(operand)
     }
 
     /// The bytes of an operand's field that this shard reads and writes in place.
@@ -277,8 +292,8 @@ impl<'a> Exchange<'a> {
         share::gather(&self.others[operand].field, bytes, self.transport, self.traffic)
     }
 
-    /// Notes where what was written lives; what is smaller than `least` bytes goes to everybody.
-    pub(crate) fn end(&self, least: usize) -> Result<(), TransportError> {
+    /// Notes where what was written lives; what is small goes to everybody.
+    pub(crate) fn end(&self) -> Result<(), TransportError> {
         if self.shards() == 1 {
             return Ok(());
         }
@@ -294,7 +309,9 @@ impl<'a> Exchange<'a> {
             }
             layout.write(home, &extent);
             drop(layout);
-            if bytes_of(&extent).len() < least && operand.privilege == Privilege::Write {
+            if self.whole.borrow().contains(&number) {
+                operand.field.layout().gather(bytes_of(&extent));
+            } else if bytes_of(&extent).len() < self.least && operand.privilege == Privilege::Write {
                 self.gather(number, &bytes_of(&extent))?;
             }
         }
@@ -347,6 +364,8 @@ mod tests {
                         others: &[],
                         homes: Vec::new(),
                         pinned: RefCell::default(),
+                        least: 0,
+                        whole: RefCell::default(),
                     };
                     task(&exchange);
                     let steps = shards.next_power_of_two().ilog2() as u64;
