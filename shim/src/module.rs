@@ -311,6 +311,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(rows::taken, module)?,
         wrap_pyfunction!(rows::put, module)?,
         wrap_pyfunction!(sort::select, module)?,
+        wrap_pyfunction!(strips::fresh, module)?,
         wrap_pyfunction!(strips::own_rows, module)?,
         wrap_pyfunction!(create::zeros, module)?,
         wrap_pyfunction!(create::empty, module)?,

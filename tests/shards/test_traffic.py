@@ -71,6 +71,15 @@ ROWS = {
     "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
                            "kept = counted(lambda: flat[places])",
                            lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
+    # Rows of a result are made where those of its operands live; of overlapping ones the neighbour's are fetched.
+    "sums of products of rows": ("counted(lambda: np.einsum('ij,ij->i', grid, other))\ncounted(lambda: np.einsum('ij,jk->ik', grid, np.ones((SIDE, 4))))",
+                                 lambda steps: [(0, 0), (0, 0)]),
+    "values between points": ("counted(lambda: np.interp(grid, [0.0, 1.0, 2.0], [3.0, 4.0, 6.0]))", lambda steps: [(0, 0)]),
+    "a correlation with few": ("line = grid.ravel()\ncounted(lambda: np.correlate(line, np.ones(9)))\ncounted(lambda: np.convolve(line, np.ones(9), 'same'))",
+                               # The last rank needs nothing, and the first one is asked for nothing but the line's first nine.
+                               lambda steps: [(0, 0), (steps, 9 * 8 * steps)]),
+    "rows by counts": ("counted(lambda: np.repeat(grid, 2, 1))\ncounted(lambda: np.repeat(grid, np.full(SIDE, 4), 0))",
+                       lambda steps: [(0, 0), (steps, steps * 4 * 2**steps)]),
     # A place and an element for each column go around; in blocks of rows nothing does.
     "places of the largest": ("counted(lambda: grid.argmax(0))\nstack = grid.reshape(16, -1, SIDE)\ncounted(lambda: stack.argmax(1))",
                               lambda steps: [(steps, steps * 2 * ROW_BYTES), (0, 0)]),

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use legate_runtime::view::View;
+use legate_runtime::view::{Axes, View};
 use legate_runtime::{Exchange, Operand, Privilege};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -17,6 +17,8 @@ use super::exchange::issue;
 use crate::array::{DeferredArray, Shape};
 use crate::state::{Shim, started};
 use crate::storage::over_field;
+use crate::ufuncs;
+use crate::values::ordered_strides;
 
 /// An array of which a shard has some rows, and how many each of them reads; its size of an element.
 struct Rows {
@@ -45,6 +47,17 @@ impl Rows {
             View { offset: self.shape.offset, strides: smallvec![bytes as isize, 0], item_bytes: bytes * self.reach };
         Operand { field: array.get().storage(py).get().field().clone(), view, privilege }
     }
+}
+
+/// A fresh row-major deferred array, however small; `None` for dtypes without launches.
+#[pyfunction]
+pub(crate) fn fresh<'py>(shape: Vec<usize>, dtype: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeferredArray>>> {
+    let py = dtype.py();
+    let shim = started(py);
+    let Some(native) = shim.dtypes.at(dtype.as_ptr() as usize) else { return Ok(None) };
+    let order: Axes<usize> = (0..shape.len()).rev().collect();
+    let strides = ordered_strides(&shape, &order, native.item_bytes);
+    Ok(Some(ufuncs::fresh(py, shim, &shape, &strides, native)?.array))
 }
 
 /// First and last row, and the arrays' memory.
