@@ -71,9 +71,15 @@ ROWS = {
     "elements from afar": ("flat, places = grid.ravel(), (np.arange(SIDE * SIDE) + SIDE * SIDE // 2) % (SIDE * SIDE)\n"
                            "kept = counted(lambda: flat[places])",
                            lambda steps: [(2 * steps + 2, steps * (16 + 4 * 2**steps) + 2 * SIDE * ROW_BYTES // 2**steps)]),
+    # Sums go on from rank to rank: of what is whole, of the block that is not, and from the last one to all. Twice before, it is agreed that
+    # all places are among the edges.
+    "sums of weights by bin": ("flat, weights = grid.ravel() + 0.5, other.ravel()\n_core.flush()\n"
+                               "counted(lambda: np.histogram(flat, 64, (0, 3), weights=weights))", lambda steps: [(3 * steps + 1, (steps + 1) * 130 * 8 + 2 * steps * 16)]),
+    "counts between edges": ("counted(lambda: np.histogram(grid, [0.0, 0.5, 2.0, 7.0]))", lambda steps: [(steps, steps * 5 * 8)]),
     # Rows of a result are made where those of its operands live; of overlapping ones the neighbour's are fetched.
-    "sums of products of rows": ("counted(lambda: np.einsum('ij,ij->i', grid, other))\ncounted(lambda: np.einsum('ij,jk->ik', grid, np.ones((SIDE, 4))))",
-                                 lambda steps: [(0, 0), (0, 0)]),
+    "sums of products of rows": ("counted(lambda: np.einsum('ij,ij->i', grid, other))\ncounted(lambda: np.einsum('ij,jk->ik', grid, np.ones((SIDE, 4))))\n"
+                                 "stack = grid.reshape(64, -1, SIDE)\ncounted(lambda: np.einsum('bij,bij->b', stack, stack))",
+                                 lambda steps: [(0, 0), (0, 0), (0, 0)]),
     "values between points": ("counted(lambda: np.interp(grid, [0.0, 1.0, 2.0], [3.0, 4.0, 6.0]))", lambda steps: [(0, 0)]),
     "a correlation with few": ("line = grid.ravel()\ncounted(lambda: np.correlate(line, np.ones(9)))\ncounted(lambda: np.convolve(line, np.ones(9), 'same'))",
                                # The last rank needs nothing, and the first one is asked for nothing but the line's first nine.

@@ -44,13 +44,15 @@ fn unbroken(
 }
 
 /// How often each of `0..count` occurs among unbroken `int64` indices, all of which lie there; or what their weights (unbroken
-/// `float64`, as many) sum up to. The numbers' bytes; `None` when it is for the host.
+/// `float64`, as many) sum up to. With `blocks`, a number of indices and the letter of a dtype, those of so many are summed up by
+/// themselves, and their sums then added up as numbers of that dtype. The numbers' bytes; `None` when it is for the host.
 #[pyfunction]
-#[pyo3(signature = (indices, count, weights = None))]
+#[pyo3(signature = (indices, count, weights = None, blocks = None))]
 pub(crate) fn binned<'py>(
     indices: &Bound<'py, DeferredArray>,
     count: usize,
     weights: Option<&Bound<'py, DeferredArray>>,
+    blocks: Option<(usize, char)>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let py = indices.py();
     let shim = started(py);
@@ -74,7 +76,13 @@ pub(crate) fn binned<'py>(
             None => counts(count, exchange, |rows, own| unsafe {
                 bins::count(at(indices + rows.start * BYTES, BYTES), rows.len(), own);
             })?,
-            Some(first) => sums(indices, addresses[1].wrapping_add_signed(first), count, exchange)?,
+            Some(first) => {
+                let weighted = Weighted { indices, weights: addresses[1].wrapping_add_signed(first), count };
+                match blocks {
+                    None => weighted.sums(exchange)?,
+                    Some((length, kind)) => weighted.sums_of_blocks(length, kind, size, exchange)?,
+                }
+            }
         };
         told.get_or_init(|| made);
         Ok(())
@@ -141,26 +149,113 @@ fn counts(
     })
 }
 
-fn sums(indices: usize, weights: usize, count: usize, exchange: &Exchange<'_>) -> Result<Vec<u8>, TransportError> {
-    let (rows, shard) = (exchange.rows(), exchange.shard());
-    let mut sums = vec![0.0; count];
-    if exchange.is_divided() && shard > 0 {
-        let arrived = exchange.swap(&BTreeMap::new(), &BTreeMap::from([(shard - 1, count * BYTES)]))?;
-        let before = arrived.values().flat_map(|bytes| words(bytes));
-        sums.iter_mut().zip(before).for_each(|(sum, before)| *sum = f64::from_ne_bytes(before));
+/// Addresses of indices and their weights, and the number of bins.
+#[derive(Clone, Copy)]
+struct Weighted {
+    indices: usize,
+    weights: usize,
+    count: usize,
+}
+
+impl Weighted {
+    /// Adds weights of rows to sums, one after the other.
+    fn add(&self, rows: Range<usize>, sums: &mut [f64]) {
+        let start = rows.start * BYTES;
+        // SAFETY: callers pass rows of unbroken stretches of the indices, which are inside the bins, and of the weights; both are done.
+        unsafe { bins::sum(at(self.indices + start, BYTES), at(self.weights + start, BYTES), rows.len(), sums) };
     }
-    let start = rows.start * BYTES;
-    // SAFETY: the rows are unbroken stretches of the indices, which are inside the bins, and of the weights; both are done.
-    unsafe { bins::sum(at(indices + start, BYTES), at(weights + start, BYTES), rows.len(), &mut sums) };
-    let own: Vec<u8> = sums.iter().flat_map(|sum| sum.to_ne_bytes()).collect();
+
+    /// What the weights of all rows sum up to, one after the other.
+    fn sums(&self, exchange: &Exchange<'_>) -> Result<Vec<u8>, TransportError> {
+        handed_on(self.count, exchange, |before| {
+            let mut sums: Vec<f64> = words(before).map(f64::from_ne_bytes).collect();
+            self.add(exchange.rows(), &mut sums);
+            sums.iter().flat_map(|sum| sum.to_ne_bytes()).collect()
+        })
+    }
+
+    /// Sums of the sums of blocks of rows. What goes from shard to shard are those of whole blocks, and of the block that goes on.
+    fn sums_of_blocks(
+        &self,
+        length: usize,
+        kind: char,
+        size: usize,
+        exchange: &Exchange<'_>,
+    ) -> Result<Vec<u8>, TransportError> {
+        let own = exchange.rows();
+        let first = own.start.next_multiple_of(length).min(own.end);
+        let whole = (own.end - first) / length;
+        let block = |number: usize| {
+            let (start, mut sums) = (first + number * length, vec![0.0; self.count]);
+            self.add(start..start + length, &mut sums);
+            sums
+        };
+        // Whole blocks do not wait for the shards before, where their sums take no more room than they do.
+        let ready: Vec<Mutex<Vec<f64>>> = match self.count <= length {
+            true => (0..whole).map(|_| Mutex::default()).collect(),
+            false => Vec::new(),
+        };
+        exchange.workers().each(ready.len(), &|number| *ready[number].lock() = block(number));
+        let width = self.count * BYTES;
+        let sums = handed_on(2 * self.count, exchange, |before| {
+            let (before, open) = before.split_at(width);
+            let mut total = before.to_vec();
+            let mut open: Vec<f64> = words(open).map(f64::from_ne_bytes).collect();
+            self.add(own.start..first, &mut open);
+            if first > own.start && first.is_multiple_of(length) {
+                add_block(kind, &mut total, &std::mem::replace(&mut open, vec![0.0; self.count]));
+            }
+            for number in 0..whole {
+                match ready.get(number) {
+                    Some(sums) => add_block(kind, &mut total, &sums.lock()),
+                    None => add_block(kind, &mut total, &block(number)),
+                }
+            }
+            self.add(first + whole * length..own.end, &mut open);
+            if own.end == size && !size.is_multiple_of(length) && !own.is_empty() {
+                add_block(kind, &mut total, &std::mem::replace(&mut open, vec![0.0; self.count]));
+            }
+            total.extend(open.iter().flat_map(|sum| sum.to_ne_bytes()));
+            total
+        })?;
+        Ok(sums[..width].to_vec())
+    }
+}
+
+/// Adds a block's sums to totals of a dtype: `f` for `float32`, `l` for `int64`, else `float64`; each takes eight bytes.
+fn add_block(kind: char, total: &mut [u8], sums: &[f64]) {
+    for (bytes, sum) in total.chunks_exact_mut(BYTES).zip(sums) {
+        let Some(word) = words(bytes).next() else { continue };
+        bytes.copy_from_slice(&match kind {
+            'f' => f64::from((f64::from_ne_bytes(word) as f32) + (*sum as f32)).to_ne_bytes(),
+            'l' => (i64::from_ne_bytes(word).wrapping_add(*sum as i64)).to_ne_bytes(),
+            _ => (f64::from_ne_bytes(word) + sum).to_ne_bytes(),
+        });
+    }
+}
+
+/// What the last shard makes of `count` numbers when each goes on from those of the shard before, the first from zeros.
+fn handed_on(
+    count: usize,
+    exchange: &Exchange<'_>,
+    make: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Result<Vec<u8>, TransportError> {
+    let shard = exchange.shard();
+    let mut before = vec![0; count * BYTES];
+    if exchange.is_divided() && shard > 0 {
+        let arrived = exchange.swap(&BTreeMap::new(), &BTreeMap::from([(shard - 1, before.len())]))?;
+        arrived.values().for_each(|bytes| before.copy_from_slice(bytes));
+    }
+    let own = make(&before);
     if !exchange.is_divided() {
         return Ok(own);
     }
     if shard + 1 < exchange.shards() {
         exchange.swap(&BTreeMap::from([(shard + 1, own.clone())]), &BTreeMap::new())?;
     }
-    // The last shard's are the sums over all.
-    exchange.merged(own, count * BYTES, |_, upper| upper.to_vec())
+    // The last shard's are those of all.
+    let size = own.len();
+    exchange.merged(own, size, |_, upper| upper.to_vec())
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; BYTES]> {
