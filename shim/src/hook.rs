@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::frames::{self, Operations};
 use crate::intercept;
+use crate::mapped;
 use crate::numpy_api;
 use crate::operators::{self, Outcome};
 use crate::protocols;
@@ -82,7 +83,7 @@ unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, 
             let mut most = 1usize;
             let mut any_deferred = false;
             for argument in arguments {
-                if numpy_api::is_exact_array(Bound::ref_from_ptr(py, argument)) {
+                if mapped::is_read_as_array(Bound::ref_from_ptr(py, argument)) {
                     most = most.saturating_mul(numpy_api::geometry(Bound::ref_from_ptr(py, argument)).size());
                 } else {
                     any_deferred |= slots::is_deferred(*argument) || slots::is_future(*argument);
@@ -166,7 +167,7 @@ unsafe fn broadcast_size(arguments: &[Object]) -> usize {
         .iter()
         // SAFETY: as above.
         .map(|argument| unsafe { Bound::ref_from_ptr(py, argument) })
-        .filter(|argument| numpy_api::is_exact_array(argument))
+        .filter(|argument| mapped::is_read_as_array(argument))
         .map(|argument| numpy_api::geometry(argument).shape)
         .collect();
     let axes = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);

@@ -22,6 +22,7 @@ mod index;
 mod intercept;
 mod kept;
 mod lower;
+mod mapped;
 mod matrix;
 mod memory;
 mod methods;

@@ -19,6 +19,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use crate::array::DeferredArray;
 use crate::future::future;
+use crate::mapped;
 use crate::numpy_api::{self, flag};
 use crate::slots::{self, Object};
 use crate::storage::{self, Purpose};
@@ -251,7 +252,7 @@ pub(crate) unsafe fn is_plain(py: Python<'_>, operand: Object) -> bool {
         let object = Bound::ref_from_ptr(py, &operand);
         slots::is_deferred(operand)
             || slots::is_number(operand)
-            || numpy_api::is_exact_array(object)
+            || mapped::is_read_as_array(object)
             || numpy_api::is_scalar(object)
     }
 }

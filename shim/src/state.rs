@@ -117,6 +117,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         let numpy = py.import("numpy")?;
         crate::blas::restore_environment();
         crate::numpy_api::connect(&numpy)?;
+        crate::mapped::connect(&numpy)?;
         crate::ops::assign::register(&numpy)?;
         crate::ops::choose::register(&numpy)?;
         crate::ops::join::register(&numpy)?;

@@ -13,6 +13,7 @@ use crate::array::{DeferredArray, Shape, deferred};
 use crate::dtypes::{Native, element};
 use crate::future::future;
 use crate::host;
+use crate::mapped;
 use crate::memory;
 use crate::numpy_api::{self, flag};
 use crate::state::Shim;
@@ -84,7 +85,7 @@ impl<'py> Value<'py> {
             let array = shim.host(py, "asarray")?.call1((object,))?;
             return Value::of_host(shim, &array);
         }
-        if numpy_api::is_exact_array(object) {
+        if mapped::is_read_as_array(object) {
             return Value::of_host(shim, object);
         }
         Ok(None)

@@ -121,16 +121,19 @@ const OWNS_DATA: c_int = 4;
 #[inline]
 fn host_size(object: Object) -> Option<isize> {
     // SAFETY: a live object; the exact type says that it has NumPy's structure.
+    unsafe { (ffi::Py_TYPE(object) == ARRAY.load(Ordering::Relaxed)).then(|| elements_of(object)) }
+}
+
+/// The number of elements of an array.
+///
+/// # Safety
+/// A live array, of `numpy.ndarray` or a subclass.
+unsafe fn elements_of(array: Object) -> isize {
+    // SAFETY: the caller's: such objects have NumPy's structure.
     unsafe {
-        if ffi::Py_TYPE(object) != ARRAY.load(Ordering::Relaxed) {
-            return None;
-        }
-        let head = &*object.cast::<ArrayHead>();
-        let mut product: isize = 1;
-        for index in 0..head.dimensions as usize {
-            product = product.saturating_mul(*head.shape.add(index));
-        }
-        Some(product)
+        let head = &*array.cast::<ArrayHead>();
+        let lengths = (0..head.dimensions as usize).map(|axis| *head.shape.add(axis));
+        lengths.fold(1, isize::saturating_mul)
     }
 }
 
@@ -263,6 +266,16 @@ impl Front {
                 if ffi::Py_TYPE(inside) == deferred {
                     return self.large(py, call);
                 }
+            }
+            // What is copied of a mapped file lives where its rows are.
+            if self.rule == Rule::Taken
+                && !first.is_null()
+                && crate::mapped::is_mapped(Bound::ref_from_ptr(py, &first))
+                && crate::state::is_several()
+                && elements_of(first) >= limit
+                && self.acts(py)
+            {
+                return self.large(py, call);
             }
             let made = self.host(call);
             if made.is_null() || host_size(made).is_none_or(|size| size < limit) || !self.acts(py) {
