@@ -5,10 +5,14 @@
 #![expect(unsafe_code, reason = "inner loops read and write through raw pointers")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 
 use super::lanes::{Lanes, Width};
 use crate::execute::Quiet;
 use crate::program::{LoopFunction, Number};
+
+/// Elements from which a loop begins one by one, so that no vector that it writes lies in two cache lines.
+const WORTH_ALIGNING: isize = 256;
 
 /// Something done to one element.
 pub(super) trait Unary {
@@ -203,34 +207,46 @@ where
         let [left, right, output] = *data.cast::<[*mut c_char; 3]>();
         let [left_stride, right_stride, output_stride] = *strides.cast::<[isize; 3]>();
         let item = size_of::<V::Item>().cast_signed();
+        let one_by_one = |indices: Range<isize>| {
+            for index in indices {
+                let first = left.offset(left_stride * index).cast::<V::Item>().read();
+                let second = right.offset(right_stride * index).cast::<V::Item>().read();
+                output.offset(output_stride * index).cast::<V::Item>().write(O::apply(first, second));
+            }
+        };
         let mut done = 0;
         if output_stride == item && length > 0 {
             let (left, right, output) = (left.cast::<V::Item>(), right.cast::<V::Item>(), output.cast::<V::Item>());
+            let start = if length < WORTH_ALIGNING { 0 } else { output.align_offset(size_of::<V>()).cast_signed() };
+            // Memory whose elements are not aligned themselves has no such start.
+            let start = if start < V::COUNT.cast_signed() { start } else { 0 };
+            one_by_one(0..start);
             if left_stride == item && right_stride == item {
                 let load = |at: isize| (V::load(left.offset(at)), V::load(right.offset(at)));
-                done = dense::<O, V>(output, length, load);
+                done = dense::<O, V>(output, start..length, load);
             } else if left_stride == item && right_stride == 0 {
                 let constant = V::splat(right.read());
-                done = dense::<O, V>(output, length, |at| (V::load(left.offset(at)), constant));
+                done = dense::<O, V>(output, start..length, |at| (V::load(left.offset(at)), constant));
             } else if left_stride == 0 && right_stride == item {
                 let constant = V::splat(left.read());
-                done = dense::<O, V>(output, length, |at| (constant, V::load(right.offset(at))));
+                done = dense::<O, V>(output, start..length, |at| (constant, V::load(right.offset(at))));
+            } else {
+                done = start;
             }
         }
-        for index in done..length {
-            let first = left.offset(left_stride * index).cast::<V::Item>().read();
-            let second = right.offset(right_stride * index).cast::<V::Item>().read();
-            output.offset(output_stride * index).cast::<V::Item>().write(O::apply(first, second));
-        }
+        one_by_one(done..length);
     }
     drop(events);
 }
 
-/// Whole vectors; how many elements that were.
+/// Whole vectors of some elements; the first that is left.
 #[inline(always)]
-unsafe fn dense<O: Binary, V: Lanes>(output: *mut V::Item, length: isize, load: impl Fn(isize) -> (V, V)) -> isize {
+unsafe fn dense<O: Binary, V: Lanes>(
+    output: *mut V::Item,
+    Range { start: mut index, end: length }: Range<isize>,
+    load: impl Fn(isize) -> (V, V),
+) -> isize {
     let width = V::COUNT.cast_signed();
-    let mut index = 0;
     // SAFETY: the caller's.
     unsafe {
         while index + 4 * width <= length {
