@@ -14,7 +14,7 @@ use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program,
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::transport::TransportError;
 use legate_runtime::view::View;
-use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Privilege, Sequence, Work};
+use legate_runtime::{Backend, Cut, Effort, Exchange, From, Launch, Parallel, Privilege, Sequence, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -92,8 +92,8 @@ impl Backend for Kernels {
     type Compiled = Compiled;
     type Partial = Partials;
 
-    fn is_cheap(&self, task: &Task) -> bool {
-        task.is_cheap()
+    fn effort(&self, task: &Task) -> Effort {
+        task.effort()
     }
 
     fn lower(&self, group: &Group<Task>) -> Compiled {

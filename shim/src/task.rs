@@ -8,7 +8,7 @@ use std::sync::Arc;
 use legate_kernels::product::Item;
 use legate_kernels::program::{Element, Loop, Number, Reducer, Seed};
 use legate_runtime::transport::TransportError;
-use legate_runtime::{Exchange, Parallel};
+use legate_runtime::{Effort, Exchange, Parallel};
 use smallvec::SmallVec;
 
 /// Where an input value comes from.
@@ -150,7 +150,7 @@ pub(crate) enum Task {
 }
 
 /// Loops that take no longer than reading their operands from memory.
-const CHEAP: &[&str] = &[
+const AS_READING: &[&str] = &[
     "add",
     "subtract",
     "multiply",
@@ -180,19 +180,26 @@ const CHEAP: &[&str] = &[
     "cast",
 ];
 
+/// Loops that take about as long as storing their result in fresh memory, which the system must clear first.
+const AS_STORING: &[&str] = &["divide", "sqrt", "reciprocal", "exp", "exp2", "log", "log2"];
+
 impl Task {
-    /// Whether making its result again takes no longer than reading it would.
-    pub(crate) fn is_cheap(&self) -> bool {
+    /// What making its result again costs.
+    pub(crate) fn effort(&self) -> Effort {
         match self {
             // Loops of ours have their types behind their name.
-            Task::Map { kernel, .. } => kernel.name.split(' ').next().is_some_and(|name| CHEAP.contains(&name)),
-            Task::Index { .. } => true,
+            Task::Map { kernel, .. } => match kernel.name.split(' ').next() {
+                Some(name) if AS_READING.contains(&name) => Effort::Reading,
+                Some(name) if AS_STORING.contains(&name) => Effort::Storing,
+                Some(_) | None => Effort::More,
+            },
+            Task::Index { .. } => Effort::Reading,
             Task::Reduce { .. }
             | Task::Accumulate { .. }
             | Task::Product(_)
             | Task::Whole(_)
             | Task::Exchange(_)
-            | Task::Scan(_) => false,
+            | Task::Scan(_) => Effort::More,
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::fuse;
 use crate::group::{Group, Split};
 use crate::launch::{Backend, Cut, Launch, Parallel, Work};
 use crate::mapper::Mapper;
-use crate::owed::{self, Ledger, Owed, Terms};
+use crate::owed::{Ledger, Owed, Terms};
 use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
@@ -216,11 +216,13 @@ impl<B: Backend> Executor<B> {
         let first = window.launches.first().map_or(0, |launch| launch.sequence);
         let last = window.launches.last().map_or(0, |launch| launch.sequence);
         self.guard(|| {
-            let is_cheap = |task: &B::Task| self.backend.is_cheap(task);
+            let effort = |task: &B::Task| self.backend.effort(task);
+            let regrets = |kind| self.ledger.regrets(kind);
             let least_bytes = self.mapper.min_owed();
             // A fork's child of a shard stores what it makes.
             let owes = self.transport.shards() == 1 || !self.is_alone();
-            let terms = owes.then_some(Terms { least_bytes, is_cheap: &is_cheap });
+            let keeps_made = self.transport.shards() == 1;
+            let terms = owes.then_some(Terms { least_bytes, effort: &effort, regrets: &regrets, keeps_made });
             self.ledger.forget(self.completed());
             let launches = match self.transport.shards() {
                 1 => self.ledger.settle(window.launches),
@@ -243,8 +245,7 @@ impl<B: Backend> Executor<B> {
                     Walk::Sweeps(sweeps) => self.run_sweeps(sweeps)?,
                 }
                 self.timeline.end(begun, &self.traffic);
-                repaid.into_iter().for_each(owed::strike);
-                self.ledger.enter(walk.take_owed());
+                self.ledger.close(repaid, walk.take_owed());
                 if self.is_alone() {
                     self.complete(done);
                 }

@@ -4,16 +4,19 @@
 //! both in the same rows (then a chunk of rows can run through all members before the next chunk), or when it only
 //! overwrites what earlier members read elsewhere (then it writes a second instance, and the two swap). Members that
 //! also agree on every shared element form a pass. The decision depends on program order, shapes and views alone - and,
-//! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing.
+//! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing. What a
+//! group stores is `stored`'s.
+
+mod stored;
 
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
-use crate::owed::{self, Coming, Owed, Terms};
+use crate::owed::{Coming, Terms};
 use crate::view::{View, ranges_overlap};
 
 /// Longest group: past this, compiling costs more than another walk.
@@ -317,65 +320,6 @@ impl<T: Clone> Draft<T> {
         self.members.push(Member { launch, shift: admission.shift, pass, places: Vec::new() });
     }
 
-    /// The fields that need not be stored, and those among them of which the program must be able to get the values.
-    fn unstored(&self, terms: Option<(&Terms<'_, T>, &Coming)>) -> (FxHashSet<u64>, Vec<Owed<T>>) {
-        let launches: Vec<&Launch<T>> = self.members.iter().map(|member| &member.launch).collect();
-        // Repeated launches have no number, and those of one recipe may be in two groups.
-        let first_sequence = launches.iter().map(|launch| launch.sequence).find(|sequence| *sequence > 0);
-        let last_sequence = launches.iter().rev().map(|launch| launch.sequence).find(|sequence| *sequence > 0);
-        let cut_short = launches[launches.len() - 1].to_come > 1;
-        let (mut unstored, mut owed) = (FxHashSet::default(), Vec::new());
-        let mut makers: FxHashMap<u64, usize> = FxHashMap::default();
-        for operand in launches.iter().flat_map(|launch| &launch.operands) {
-            let (field, number) = (&operand.field, operand.field.number());
-            let touches = &self.touches[&number];
-            // Nothing else knows what a recipe makes on its way.
-            let repeats = !field.was_owed() && touches.iter().all(|touch| launches[touch.member].to_come > 0);
-            // Earlier groups of the window have not run yet: what they store has no instance now, but will.
-            let is_new = match (first_sequence, last_sequence) {
-                _ if repeats => !cut_short,
-                (Some(first), Some(last)) => field.first_touch() >= first && field.last_touch() <= last,
-                _ => false,
-            };
-            let may_be = is_new
-                && !unstored.contains(&number)
-                && !field.has_instance()
-                && !self.renamed.contains_key(&number)
-                && may_stay_unstored(touches, &self.members);
-            if !may_be {
-                continue;
-            }
-            let made_once = touches.iter().filter(|touch| touch.writes).count() == 1;
-            if !field.is_held() {
-                unstored.insert(number);
-                if made_once {
-                    makers.insert(number, touches[0].member);
-                }
-                continue;
-            }
-            let Some((terms, coming)) = terms else { continue };
-            let made = touches[0].member;
-            let written = &launches[made].operands[touches[0].operand];
-            let whole = written.privilege == Privilege::Write
-                && written.view.covered_bytes(&launches[made].domain) == field.bytes();
-            let wanted = field.bytes() >= terms.least_bytes && !field.was_owed() && !field.is_pinned();
-            if !(wanted && whole && made_once && touches.len() > 1) {
-                continue;
-            }
-            let maker = |number: u64| makers.get(&number).copied();
-            let changes = |number: u64| {
-                coming.change(number)
-                    || self.touches[&number].iter().any(|touch| touch.writes)
-                        && !owed.iter().any(|known: &Owed<T>| known.field.number() == number)
-            };
-            if let Some((recipe, sources)) = owed::recipe(&launches, made, terms, &maker, &changes) {
-                unstored.insert(number);
-                owed.push(Owed { field: field.clone(), recipe, sources, apart: None });
-            }
-        }
-        (unstored, owed)
-    }
-
     fn close(mut self, ended: &'static str, terms: &mut Option<(&Terms<'_, T>, Coming)>) -> Group<T> {
         let low = self.members.iter().map(|m| m.shift).min().unwrap_or(0);
         let mut rows = 0;
@@ -451,25 +395,6 @@ impl<T: Clone> Draft<T> {
         }
         group
     }
-}
-
-/// Whether all touches of a field agree which of its rows belongs to a row of the group (so that a chunk can hold it).
-fn may_stay_unstored<T>(touches: &[Touch], members: &[Member<T>]) -> bool {
-    let first = &touches[0];
-    let writer = &members[first.member].launch;
-    if !first.writes || writer.work == Work::Total || writer.folds_rows() {
-        return false;
-    }
-    let stride = writer.operands[first.operand].view.row_stride();
-    let row = |touch: &Touch| {
-        let launch = &members[touch.member].launch;
-        let row = touch.row_extent.start.div_euclid(stride.max(1));
-        let fits =
-            touch.row_extent.end <= (row + 1) * stride && launch.operands[touch.operand].view.row_stride() == stride;
-        fits.then_some(row - touch.shift)
-    };
-    touches.iter().all(|touch| members[touch.member].launch.rows() == 1)
-        || (stride > 0 && row(first).is_some() && touches.iter().all(|touch| row(touch) == row(first)))
 }
 
 /// The shift that makes row `g` of both walks touch the same stretch of the field, if the strides allow one.

@@ -44,6 +44,17 @@ pub struct Operand {
     pub privilege: Privilege,
 }
 
+/// What it costs to do something again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    /// No more than reading from memory what it makes.
+    Reading,
+    /// About what storing that in fresh memory costs.
+    Storing,
+    /// More.
+    More,
+}
+
 /// How a launch walks its domain; decides what it may be joined with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
@@ -192,8 +203,8 @@ pub trait Backend: Send + Sync + 'static {
     /// What a tile leaves to be combined with the other tiles' parts.
     type Partial: Send;
 
-    /// Whether a task of a map costs no more than reading what it reads, so that its result may as well be made again.
-    fn is_cheap(&self, task: &Self::Task) -> bool;
+    /// What it costs to do a task of a map again.
+    fn effort(&self, task: &Self::Task) -> Effort;
     /// Makes a group ready. Pure arithmetic on the plan: called without the GIL, on any thread.
     fn lower(&self, group: &Group<Self::Task>) -> Self::Compiled;
     /// Runs one tile. `addresses` has one entry for each of the group's buffers.

@@ -2,9 +2,10 @@
 //!
 //! A group that makes and uses such a result need not store it: programs leave many a large intermediate in a variable that is
 //! never looked at again. What made it is kept instead - a few maps of fields that have not changed since - and joins the next
-//! launch that reads the result, or comes before the next one that changes what it was made from; the second time it is stored.
+//! launch that reads the result, or comes before the next one that changes what it was made from; the second time it is stored, unless
+//! making it costs less than reading it would.
 //! Repeated launches have sequence 0: their events were told the first time. `fuse` asks here what may stay unstored; the executor
-//! settles debts.
+//! settles debts. What costs more to make again than to read is owed as long as nobody asks for such results (`regrets`).
 //!
 //! What is stored may depend on what the program still holds, which shards see at different moments; what is sent must not. So with
 //! several shards a result is owed only where each of them can make its part again by itself (`executor::apart`), and it is made
@@ -17,18 +18,29 @@ use rustc_hash::FxHashMap;
 
 use crate::field::{Field, Sequence};
 use crate::group::Group;
-use crate::launch::{Launch, Operand, Privilege, Work};
+use crate::launch::{Effort, Launch, Operand, Privilege, Work};
+use crate::regrets::{Kind, Regrets};
 use crate::shards::share::Share;
 
 /// Longest recipe: past this a result is not cheap to make again.
 pub(crate) const RECIPE_LIMIT: usize = 8;
 
+/// Most launches that cost less than reading what they make, where they read next to nothing.
+const NEXT_TO_NOTHING: usize = 3;
+
+/// How many times smaller a source is than the result for which it may be kept, or stored after all.
+const SMALL: usize = 32;
+
 /// What fuse needs to know to leave results unstored.
 pub(crate) struct Terms<'a, T> {
     /// Shortest field worth it.
     pub(crate) least_bytes: usize,
-    /// Whether a task costs no more than reading what it reads.
-    pub(crate) is_cheap: &'a dyn Fn(&T) -> bool,
+    /// What it costs to do a task again.
+    pub(crate) effort: &'a dyn Fn(&T) -> Effort,
+    /// Whether results of a kind are to be stored.
+    pub(crate) regrets: &'a dyn Fn(Kind) -> bool,
+    /// Whether results may be made from what their own group stores. With several shards that has no layout yet.
+    pub(crate) keeps_made: bool,
 }
 
 /// How often the launches of a window that are not in a group yet change each field: what was made from such a field is changed
@@ -68,11 +80,19 @@ pub(crate) struct Owed<T> {
     pub(crate) recipe: Vec<Launch<T>>,
     /// The fields that they read and do not make.
     pub(crate) sources: Vec<Arc<Field>>,
+    /// Of what kind it is, if it would as well be stored.
+    pub(crate) kind: Option<Kind>,
     /// With several shards: what this one runs in the place of the recipe.
     pub(crate) apart: Option<Box<(Group<T>, Share)>>,
 }
 
 impl<T> Owed<T> {
+    /// Whether making it costs less than reading it would.
+    pub(crate) fn is_next_to_nothing(&self) -> bool {
+        let is_small = |source: &Arc<Field>| source.bytes() <= self.field.bytes() / SMALL;
+        self.kind.is_none() && self.recipe.len() <= NEXT_TO_NOTHING && self.sources.iter().all(is_small)
+    }
+
     /// Whether it is made from the field of that number.
     pub(crate) fn is_made_from(&self, field: u64) -> bool {
         self.sources.iter().any(|source| source.number() == field)
@@ -86,33 +106,57 @@ struct Books<T> {
     open: Vec<Owed<T>>,
     /// What launches that have not run yet make: a program that looks at a field still sees that it is not settled.
     due: Vec<Owed<T>>,
+    regrets: Regrets,
+}
+
+impl<T> Books<T> {
+    /// Takes the entry of a field, which is asked for.
+    fn call(&mut self, field: &Arc<Field>) -> Option<Owed<T>> {
+        let entry = take(&mut self.open, field)?;
+        entry.kind.into_iter().for_each(|kind| self.regrets.note(kind, true));
+        Some(entry)
+    }
 }
 
 impl<T: Clone> Ledger<T> {
     pub(crate) fn new() -> Ledger<T> {
-        Ledger(Mutex::new(Books { open: Vec::new(), due: Vec::new() }))
+        Ledger(Mutex::new(Books { open: Vec::new(), due: Vec::new(), regrets: Regrets::default() }))
     }
 
-    /// Enters results of a group that has run.
-    pub(crate) fn enter(&self, owed: Vec<Owed<T>>) {
+    /// Strikes the debts that a group that has run repays, and enters the results that it owes. What remains owed is so all the time.
+    pub(crate) fn close(&self, repaid: Vec<Owed<T>>, owed: Vec<Owed<T>>) {
         for entry in &owed {
             entry.field.owe(true);
             entry.sources.iter().for_each(|source| source.count_debtor(true));
+        }
+        for entry in repaid {
+            if owed.iter().any(|again| Arc::ptr_eq(&again.field, &entry.field)) {
+                entry.sources.iter().for_each(|source| source.count_debtor(false));
+            } else {
+                strike(entry);
+            }
         }
         self.0.lock().open.extend(owed);
     }
 
     /// Forgets what nobody can ask for any more, when all launches up to `completed` have run.
     pub(crate) fn forget(&self, completed: Sequence) {
-        let entries = &mut self.0.lock().open;
+        let Books { open: entries, regrets, .. } = &mut *self.0.lock();
         // What is forgotten may free what it was made from, which may be owed too.
         loop {
             let gone = |entry: &Owed<T>| {
                 !entry.field.is_held() && entry.field.last_touch() <= completed && !entry.field.has_debtors()
             };
             let Some(position) = entries.iter().position(gone) else { return };
-            strike(entries.swap_remove(position));
+            let entry = entries.swap_remove(position);
+            entry.kind.into_iter().for_each(|kind| regrets.note(kind, false));
+            strike(entry);
         }
+    }
+
+    /// Whether results of a kind are to be stored.
+    pub(crate) fn regrets(&self, kind: Kind) -> bool {
+        self.0.lock().regrets.know(kind)
     }
 
     /// The launches of a window, with those before them that make what they read, or need what they change.
@@ -143,16 +187,16 @@ impl<T: Clone> Ledger<T> {
     /// The results to be made before a window that reads them, or changes what they were made from, those that others are made from
     /// first.
     pub(crate) fn due(&self, window: &[Launch<T>]) -> Vec<Owed<T>> {
-        let open = &mut self.0.lock().open;
+        let books = &mut *self.0.lock();
         let mut due = Vec::new();
         for (launch, operand) in window.iter().flat_map(|launch| launch.operands.iter().map(move |own| (launch, own))) {
-            if open.is_empty() {
+            if books.open.is_empty() {
                 break;
             }
             if is_replaced(launch, operand) && !operand.field.has_debtors() {
-                take(open, &operand.field).into_iter().for_each(strike);
+                take(&mut books.open, &operand.field).into_iter().for_each(strike);
             }
-            call_in(open, &operand.field, operand.privilege.writes(), &mut due);
+            call_in(books, &operand.field, operand.privilege.writes(), &mut due);
         }
         due
     }
@@ -160,7 +204,7 @@ impl<T: Clone> Ledger<T> {
     /// As [`Ledger::due`], for a program that looks at a field, and may change it.
     pub(crate) fn due_for(&self, field: &Arc<Field>, changes: bool) -> Vec<Owed<T>> {
         let mut due = Vec::new();
-        call_in(&mut self.0.lock().open, field, changes, &mut due);
+        call_in(&mut self.0.lock(), field, changes, &mut due);
         due
     }
 
@@ -180,15 +224,15 @@ impl<T: Clone> Ledger<T> {
 }
 
 /// Takes the entries that make a field and, where it changes, those made from it; what they are made from first.
-fn call_in<T>(open: &mut Vec<Owed<T>>, field: &Arc<Field>, changes: bool, due: &mut Vec<Owed<T>>) {
-    if let Some(entry) = take(open, field) {
+fn call_in<T>(books: &mut Books<T>, field: &Arc<Field>, changes: bool, due: &mut Vec<Owed<T>>) {
+    if let Some(entry) = books.call(field) {
         for source in &entry.sources {
-            call_in(open, source, false, due);
+            call_in(books, source, false, due);
         }
         due.push(entry);
     }
-    while let Some(made) = debtor(open, field).filter(|_| changes) {
-        call_in(open, &made, false, due);
+    while let Some(made) = debtor(&books.open, field).filter(|_| changes) {
+        call_in(books, &made, false, due);
     }
 }
 
@@ -220,7 +264,7 @@ fn repay<T>(books: &mut Books<T>, field: &Arc<Field>, settled: &mut Vec<Launch<T
     if !field.is_owed() {
         return;
     }
-    let Some(mut entry) = take(&mut books.open, field) else { return };
+    let Some(mut entry) = books.call(field) else { return };
     let recipe = std::mem::take(&mut entry.recipe);
     books.due.push(entry);
     for launch in &recipe {
@@ -231,18 +275,25 @@ fn repay<T>(books: &mut Books<T>, field: &Arc<Field>, settled: &mut Vec<Launch<T
     settled.extend(recipe);
 }
 
-/// The launches that make a result, and the fields that they read and do not make.
-type Recipe<T> = (Vec<Launch<T>>, Vec<Arc<Field>>);
-
-/// The recipe of a result that launch `made` of a group makes; `None` if it is not cheap. `maker` tells which launch, if only one,
-/// makes a field that is not stored; `changes` whether the group, or a later one of its window, changes a field.
-pub(crate) fn recipe<T: Clone>(
+/// What a result that launch `made` of a group makes would owe; `None` if making it again costs too much. `maker` tells which launch,
+/// if only one, makes a field that is not stored; `changes` whether the group changes a field that the result is made from, or a later
+/// one of its window does. Where the terms allow it, small fields that would not be stored are among the sources.
+pub(crate) fn owe<T: Clone>(
     launches: &[&Launch<T>],
     made: usize,
     terms: &Terms<'_, T>,
     maker: &dyn Fn(u64) -> Option<usize>,
     changes: &dyn Fn(u64) -> bool,
-) -> Option<Recipe<T>> {
+) -> Option<Owed<T>> {
+    let result = &launches[made].operands.iter().find(|operand| operand.privilege.writes())?.field;
+    let is_small = |field: &Field| field.bytes() <= result.bytes() / SMALL;
+    let effort_of = |launch: &Launch<T>| {
+        let plain = launch.work == Work::Map
+            && launch.operands.iter().filter(|operand| operand.privilege.writes()).count() == 1
+            && launch.operands.iter().all(|operand| operand.privilege != Privilege::ReadWrite);
+        if plain { (terms.effort)(&launch.task) } else { Effort::More }
+    };
+    let mut effort = Effort::Reading;
     let mut needed = vec![made];
     let mut sources: Vec<Arc<Field>> = Vec::new();
     let mut kept_bytes = 0;
@@ -250,36 +301,39 @@ pub(crate) fn recipe<T: Clone>(
     while let Some(index) = needed.get(next).copied() {
         next += 1;
         let launch = launches[index];
-        let plain = launch.work == Work::Map
-            && (terms.is_cheap)(&launch.task)
-            && launch.operands.iter().filter(|operand| operand.privilege.writes()).count() == 1
-            && launch.operands.iter().all(|operand| operand.privilege != Privilege::ReadWrite);
-        if !plain || needed.len() > RECIPE_LIMIT {
+        effort = effort.max(effort_of(launch));
+        if effort == Effort::More || needed.len() > RECIPE_LIMIT {
             return None;
         }
         for operand in launch.operands.iter().filter(|operand| operand.privilege == Privilege::Read) {
             let field = &operand.field;
-            if let Some(index) = maker(field.number()) {
+            let by_launch = maker(field.number());
+            let is_kept =
+                |index: usize| terms.keeps_made && is_small(field) && effort_of(launches[index]) == Effort::More;
+            if let Some(index) = by_launch.filter(|index| !is_kept(*index)) {
                 if !needed.contains(&index) {
                     needed.push(index);
                 }
                 continue;
             }
-            if changes(field.number()) || field.is_pinned() {
+            if by_launch.is_none() && changes(field.number()) || field.is_pinned() {
                 return None;
             }
             if !sources.iter().any(|source| Arc::ptr_eq(source, field)) {
-                kept_bytes += field.bytes();
+                kept_bytes += if is_small(field) { 0 } else { field.bytes() };
                 sources.push(field.clone());
             }
         }
     }
-    let result = launches[made].operands.iter().find(|operand| operand.privilege.writes())?;
     // What is kept is no more than what is not stored.
-    if kept_bytes > result.field.bytes() {
+    if kept_bytes > result.bytes() {
         return None;
     }
     needed.sort_unstable();
+    let kind = (effort == Effort::Storing).then(|| Kind::of(needed.iter().map(|index| launches[*index])));
+    if kind.is_some_and(terms.regrets) {
+        return None;
+    }
     let count = needed.len();
     let repeated = needed.iter().enumerate().map(|(place, index)| {
         let launch = launches[*index];
@@ -293,5 +347,5 @@ pub(crate) fn recipe<T: Clone>(
             task: launch.task.clone(),
         }
     });
-    Some((repeated.collect(), sources))
+    Some(Owed { field: result.clone(), recipe: repeated.collect(), sources, kind, apart: None })
 }

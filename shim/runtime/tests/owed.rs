@@ -5,7 +5,7 @@ mod interpreter;
 
 use std::sync::Arc;
 
-use interpreter::{Interpreter, Step, settle, wait};
+use interpreter::{DEAR, Interpreter, Step, settle, wait};
 use legate_runtime::transport::{Alone, Stop, Threads, Transport};
 use legate_runtime::view::View;
 use legate_runtime::{Handle, Mapper, Operand, Privilege, Runtime, Work};
@@ -123,6 +123,43 @@ fn it_is_stored_in_the_memory_of_a_source_that_nobody_else_needs() {
 }
 
 #[test]
+fn it_remains_owed_where_it_is_made_from_next_to_nothing() {
+    for looks in [false, true] {
+        let runtime = runtime();
+        let one = runtime.field(8).expect("there is room");
+        // SAFETY: the field has one element, and no launch touches it yet.
+        unsafe { *(one.field().materialize() as *mut u64) = 5 };
+        let large = || runtime.field(64 * 8).expect("there is room");
+        let held = large();
+        let spread = |output: &Handle, input: &Handle, stride: isize, constant: u64| {
+            let operand = |handle: &Handle, stride: isize, privilege| {
+                let view = View { offset: 0, strides: smallvec![stride], item_bytes: 8 };
+                Operand { field: handle.field().clone(), view, privilege }
+            };
+            let operands = smallvec![operand(output, 8, Privilege::Write), operand(input, stride, Privilege::Read)];
+            runtime.launch("step".into(), Work::Map, smallvec![64], operands, Step { constant, adds: false });
+        };
+        spread(&held, &one, 0, 3);
+        for round in 0..4 {
+            let used = large();
+            spread(&used, &held, 8, 2);
+            wait(&runtime);
+            assert!(held.field().is_owed() && held.field().address().is_none() && !one.field().is_settled());
+            assert_eq!(first(&runtime, &used), 30);
+            if looks && round == 2 {
+                assert_eq!(first(&runtime, &held), 15);
+                assert!(held.field().is_settled() && one.field().is_settled());
+                break;
+            }
+        }
+        settle(&runtime, &one);
+        // SAFETY: it is settled and has memory.
+        unsafe { *(one.field().materialize() as *mut u64) = 6 };
+        assert_eq!(first(&runtime, &held), 15);
+    }
+}
+
+#[test]
 fn it_is_made_before_a_launch_or_the_program_changes_its_source() {
     for by_launch in [true, false] {
         let runtime = runtime();
@@ -170,6 +207,82 @@ fn its_source_is_not_settled_before_it_is_made() {
         // SAFETY: the source is settled and has memory.
         unsafe { *(source.field().materialize() as *mut u64) = 1 };
         assert_eq!([first(&runtime, &held), first(&runtime, &more[1])], [15, 105]);
+    }
+}
+
+#[test]
+fn it_may_be_made_from_a_small_sum_of_its_group() {
+    const ROWS: usize = 2;
+    const COLUMNS: usize = 64;
+    for keeps_sums in [false, true] {
+        let runtime = runtime();
+        let large = || runtime.field(ROWS * COLUMNS * 8).expect("there is room");
+        let (source, held, used) = (large(), large(), large());
+        let start = source.field().materialize() as *mut u64;
+        // SAFETY: the field has that many elements, and no launch touches it yet.
+        unsafe { std::slice::from_raw_parts_mut(start, ROWS * COLUMNS) }.fill(3);
+        let operand = |handle: &Handle, strides: [isize; 2], privilege| {
+            let view = View { offset: 0, strides: strides.into_iter().collect(), item_bytes: 8 };
+            Operand { field: handle.field().clone(), view, privilege }
+        };
+        let (dense, row) = ([COLUMNS as isize * 8, 8], [8, 0]);
+        let issue = |work, operands, constant| {
+            runtime.launch("step".into(), work, smallvec![ROWS, COLUMNS], operands, Step { constant, adds: false });
+        };
+        let sums = runtime.field(ROWS * 8).expect("there is room");
+        let folded = smallvec![operand(&sums, row, Privilege::ReadWrite), operand(&source, dense, Privilege::Read)];
+        issue(Work::Fold { axes: 1 }, folded, 1);
+        let made = smallvec![
+            operand(&held, dense, Privilege::Write),
+            operand(&source, dense, Privilege::Read),
+            operand(&sums, row, Privilege::Read)
+        ];
+        issue(Work::Map, made, 2);
+        let read = smallvec![operand(&used, dense, Privilege::Write), operand(&held, dense, Privilege::Read)];
+        issue(Work::Map, read, 5);
+        let sums = keeps_sums.then_some(sums);
+        wait(&runtime);
+        assert!(held.field().is_owed() && held.field().address().is_none());
+        if let Some(sums) = &sums {
+            // Before the program changes them.
+            settle(&runtime, sums);
+            // SAFETY: the sums are settled and have memory.
+            unsafe { *(sums.field().materialize() as *mut u64) = 1 };
+        }
+        assert_eq!(first(&runtime, &held), 3 * 2 + 3 * COLUMNS as u64);
+        assert_eq!(first(&runtime, &used), (3 * 2 + 3 * COLUMNS as u64) * 5);
+    }
+}
+
+#[test]
+fn what_costs_as_much_as_storing_is_stored_where_such_was_asked_for() {
+    let runtime = runtime();
+    let source = filled(&runtime, 5);
+    let mut owed = Vec::new();
+    for _ in 0..4 {
+        let (held, used) = (field(&runtime), field(&runtime));
+        multiply(&runtime, &held, &source, DEAR);
+        multiply(&runtime, &used, &held, 2);
+        wait(&runtime);
+        owed.push(held.field().is_owed());
+        assert_eq!([first(&runtime, &held), first(&runtime, &used)], [5 * DEAR, 10 * DEAR]);
+    }
+    assert_eq!(owed, [true, true, false, false]);
+}
+
+#[test]
+fn what_costs_as_much_as_storing_is_owed_where_such_was_forgotten() {
+    let runtime = runtime();
+    let source = filled(&runtime, 5);
+    for round in 0..6 {
+        let (held, used) = (field(&runtime), field(&runtime));
+        multiply(&runtime, &held, &source, DEAR);
+        multiply(&runtime, &used, &held, 2);
+        wait(&runtime);
+        assert!(held.field().is_owed());
+        if round % 2 == 0 {
+            assert_eq!(first(&runtime, &held), 5 * DEAR);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use legate_runtime::group::Group;
 use legate_runtime::transport::TransportError;
-use legate_runtime::{Backend, Cut, Exchange, From, Launch, Parallel, Sequence, Work};
+use legate_runtime::{Backend, Cut, Effort, Exchange, From, Launch, Parallel, Sequence, Work};
 
 /// Bytes of a node and of the loose values of a part of a pairwise sum of doubles.
 const NODE_BYTES: usize = 16;
@@ -19,8 +19,8 @@ impl Backend for Nothing {
     type Compiled = usize;
     type Partial = ();
 
-    fn is_cheap(&self, (): &()) -> bool {
-        false
+    fn effort(&self, (): &()) -> Effort {
+        Effort::More
     }
 
     fn lower(&self, group: &Group<()>) -> usize {
