@@ -42,21 +42,22 @@ fn all_widths_agree() {
     let binary = ["add", "subtract", "multiply", "divide", "maximum", "minimum"].map(|ufunc| (ufunc, 2));
     for (ufunc, inputs) in unary.into_iter().chain(binary) {
         let types = vec![Number::F64; inputs + 1];
-        for count in [1, 7, 8, 31, 32, 100] {
+        for count in [1, 7, 8, 31, 32, 100, 300] {
             for strides in [[8, 8], [0, 8], [8, 0], [16, 8]] {
                 let mut operands = [doubles(2 * count, 1), doubles(2 * count, 2)];
                 let mut results = Width::available().map(|width| {
                     let function = arithmetic::function(width, ufunc, &types).expect("in the table");
-                    let mut output = vec![0.0; count];
+                    // Wherever vectors begin, it is not there.
+                    let mut output = vec![0.0; count + 1];
                     let mut data: Vec<*mut u8> =
                         operands.iter_mut().map(|operand| operand.as_mut_ptr().cast()).collect();
                     data.truncate(inputs);
-                    data.push(output.as_mut_ptr().cast());
+                    data.push(output[1..].as_mut_ptr().cast());
                     let mut steps = strides[..inputs].to_vec();
                     steps.push(8);
                     // SAFETY: the operands are long enough for their strides.
                     unsafe { call(function, &data, &steps, count, 0) };
-                    bits(&output)
+                    bits(&output[1..])
                 });
                 let widest = results.next().expect("there is always a width");
                 assert!(results.all(|result| result == widest), "{ufunc} of {count} along {strides:?}");
