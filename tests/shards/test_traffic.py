@@ -122,6 +122,10 @@ ROWS = {
     "a line to be sorted": ("line = np.arange(SIDE * SIDE)[::-1].copy()\n_core.flush()\ncounted(line.sort)",
                             lambda steps: [(25 * steps + 1, steps * (49 + 22 * 8 * (2**steps - 1) + 8 * 2**steps // 2)
                                             + SIDE * ROW_BYTES // 2**steps)]),
+    # Of a line that is spread a sample and what lies near its middle go around, in many small steps; of rows their medians.
+    "a median": ("line = np.arange(SIDE * SIDE) * 1.5\n_core.flush()\nkept = counted(lambda: np.median(line))",
+                 lambda steps: [(60 * steps + 2, (18054, 27548)[steps - 1])]),
+    "medians of rows": ("kept = counted(lambda: np.median(grid, 1))", lambda steps: [(2 * steps, None)]),
     "a total": ("counted(lambda: float(grid.sum()))", lambda steps: [(steps, None)]),
 }
 
