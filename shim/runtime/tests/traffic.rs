@@ -78,7 +78,6 @@ impl Shard {
             cpus: 1,
             processors: 1,
             min_tile: 1,
-            min_share: 1,
             window: 64,
             run_ahead: 2,
             fusion: true,
