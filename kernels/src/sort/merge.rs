@@ -20,25 +20,94 @@ fn from_left<T: Sortable>(left: &[T], right: &[T], taken: usize) -> usize {
     low
 }
 
-/// The merged order of two sorted stretches from position `start` on, as many elements as `out` holds.
-pub fn merge<T: Sortable>(left: &[T], right: &[T], start: usize, out: &mut [T]) {
-    let (first, last) = (from_left(left, right, start), from_left(left, right, start + out.len()));
-    let left = &left[first..last];
-    let right = &right[start - first..start + out.len() - last];
+/// Stretches that are merged side by side: a step needs the one before it, so that a core would wait for most of each.
+const LANES: usize = 4;
+/// Fewest steps worth a look at all lanes.
+const LEAST_STEPS: usize = 32;
+
+/// Two sorted stretches, and room for both.
+struct Lane<'a, T> {
+    left: &'a [T],
+    right: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<'a, T: Sortable> Lane<'a, T> {
+    /// Takes the first `taken` elements of the merged order, with room for them.
+    fn split_off(&mut self, taken: usize) -> Lane<'a, T> {
+        let first = from_left(self.left, self.right, taken);
+        let (left, behind_left) = self.left.split_at(first);
+        let (right, behind_right) = self.right.split_at(taken - first);
+        let (out, behind_out) = std::mem::take(&mut self.out).split_at_mut(taken);
+        *self = Lane { left: behind_left, right: behind_right, out: behind_out };
+        Lane { left, right, out }
+    }
+
+    /// Steps that can be taken without a look whether a side has come to its end.
+    fn safe_steps(&self) -> usize {
+        self.left.len().min(self.right.len())
+    }
+
+    /// Leaves behind what `steps` steps have filled, of which `taken` came from the left.
+    fn pass(&mut self, steps: usize, taken: usize) {
+        self.left = &self.left[taken..];
+        self.right = &self.right[steps - taken..];
+        self.out = &mut std::mem::take(&mut self.out)[steps..];
+    }
+}
+
+/// Takes as many steps in all lanes; how many elements of each came from the left.
+fn step<T: Sortable>(lanes: &mut [Lane<'_, T>; LANES], steps: usize) -> [usize; LANES] {
+    let mut taken = [0; LANES];
+    for place in 0..steps {
+        for (lane, taken) in lanes.iter_mut().zip(&mut taken) {
+            let (one, two) = (lane.left[*taken], lane.right[place - *taken]);
+            let (word, other) = (one.word(), two.word());
+            // Made of the lesser word, since numbers of vector registers would be chosen by a jump; if that is not a number, both are
+            // the same.
+            lane.out[place] = T::of_word(word.min(other), one);
+            *taken += usize::from(word <= other);
+        }
+    }
+    taken
+}
+
+/// Merges lanes side by side until one of them has come close to the end of a side.
+fn merge_lanes<T: Sortable>(lanes: &mut [Lane<'_, T>; LANES]) {
+    loop {
+        let steps = lanes.iter().map(Lane::safe_steps).min().unwrap_or(0);
+        if steps < LEAST_STEPS {
+            return;
+        }
+        let taken = step(lanes, steps);
+        lanes.iter_mut().zip(taken).for_each(|(lane, taken)| lane.pass(steps, taken));
+    }
+}
+
+/// Merges what is left of a lane.
+fn finish<T: Sortable>(Lane { left, right, out }: Lane<'_, T>) {
     let (mut taken, mut other) = (0, 0);
-    let mut filled = 0;
     for place in out.iter_mut() {
         let (Some(one), Some(two)) = (left.get(taken), right.get(other)) else { break };
         let is_right = two.word() < one.word();
         *place = if is_right { *two } else { *one };
         taken += usize::from(!is_right);
         other += usize::from(is_right);
-        filled += 1;
     }
-    let rest = &mut out[filled..];
-    let (ones, twos) = rest.split_at_mut(left.len() - taken);
+    let (ones, twos) = out[taken + other..].split_at_mut(left.len() - taken);
     ones.copy_from_slice(&left[taken..]);
     twos.copy_from_slice(&right[other..]);
+}
+
+/// The merged order of two sorted stretches from position `start` on, as many elements as `out` holds.
+pub fn merge<T: Sortable>(left: &[T], right: &[T], start: usize, out: &mut [T]) {
+    let length = out.len();
+    let (first, last) = (from_left(left, right, start), from_left(left, right, start + length));
+    let mut rest = Lane { left: &left[first..last], right: &right[start - first..start + length - last], out };
+    let mut lanes: [Lane<'_, T>; LANES] =
+        std::array::from_fn(|lane| rest.split_off((lane + 1) * length / LANES - lane * length / LANES));
+    merge_lanes(&mut lanes);
+    lanes.into_iter().for_each(finish);
 }
 
 #[cfg(test)]
@@ -63,7 +132,7 @@ mod tests {
             (state >> 33) as i64
         };
         for (ones, twos, range) in
-            [(0, 0, 9), (0, 5, 9), (5, 0, 9), (1, 1, 2), (100, 3, 5), (64, 81, 1000), (37, 37, 1)]
+            [(0, 0, 9), (0, 5, 9), (5, 0, 9), (1, 1, 2), (100, 3, 5), (64, 81, 1000), (37, 37, 1), (900, 700, 90)]
         {
             let mut left: Vec<i64> = (0..ones).map(|_| next() % range).collect();
             let mut right: Vec<i64> = (0..twos).map(|_| next() % range).collect();
