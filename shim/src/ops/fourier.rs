@@ -79,6 +79,31 @@ struct Transform {
     factor: Vec<u8>,
 }
 
+/// Room for a few lines one behind the other, before and after.
+struct Room {
+    _memory: Vec<[u64; 2]>,
+    /// Address of the first line, before and after.
+    starts: [usize; 2],
+    /// Bytes from a line to the next.
+    next: [usize; 2],
+    /// Bytes from an element to the next.
+    steps: [usize; 2],
+}
+
+impl Room {
+    /// Room for as many lines as are transformed together.
+    fn of(lines: &Lines) -> Room {
+        let steps = [lines.read, lines.items[1]];
+        // Lines begin apart by what is no power of two, so that those of one length do not crowd the same places of a cache.
+        let next = [0, 1].map(|after| (lines.used[after] * steps[after]).next_multiple_of(CACHE_LINE) + CACHE_LINE);
+        let sizes = next.map(|bytes| bytes * lines.together() / size_of::<[u64; 2]>());
+        // What is only read, and not copied, stays zero: imaginary parts.
+        let mut memory = vec![[0; 2]; sizes[0] + sizes[1]];
+        let first = memory.as_mut_ptr() as usize;
+        Room { _memory: memory, starts: [first, first + sizes[0] * size_of::<[u64; 2]>()], next, steps }
+    }
+}
+
 impl Lines {
     fn count(&self) -> usize {
         self.blocks * self.apart
@@ -125,7 +150,7 @@ impl Lines {
         let tasks = Partition::natural(columns, workers.threads() * 4, together);
         let events = AtomicU8::new(0);
         workers.each(tasks.colours, &|task| {
-            let (own, mut before, mut room) = (tasks.tile(task), 0, Vec::new());
+            let (own, mut before, room) = (tasks.tile(task), 0, Room::of(self));
             let seen = watched(|| {
                 for sheet in sheets {
                     let start = own.start.clamp(before, before + sheet.columns) - before;
@@ -136,7 +161,7 @@ impl Lines {
                         let addresses = [0, 1].map(|after| sheet.addresses[after] + first * sheet.next[after]);
                         let sheet = Sheet { addresses, columns, ..*sheet };
                         // SAFETY: the caller's; tasks have disjoint lines.
-                        unsafe { self.transform_together(transform, sheet, &mut room) };
+                        unsafe { self.transform_together(transform, sheet, &room) };
                     }
                 }
             });
@@ -145,26 +170,18 @@ impl Lines {
         events.into_inner()
     }
 
-    /// Transforms the lines of a sheet by way of `room`, where they lie behind each other.
+    /// Transforms the lines of a sheet by way of a room, where they lie behind each other.
     ///
     /// # Safety
     /// As for [`Lines::transform_sheets`].
-    unsafe fn transform_together(&self, transform: &Transform, sheet: Sheet, room: &mut Vec<[u64; 2]>) {
-        // Lines begin apart by what is no power of two, so that those of one length do not crowd the same places of a cache.
-        let items = [self.read, self.items[1]];
-        let apart = [0, 1].map(|after| (self.used[after] * items[after]).next_multiple_of(CACHE_LINE) + CACHE_LINE);
-        let sizes = apart.map(|bytes| bytes * self.together() / size_of::<[u64; 2]>());
-        // What is only read, and not copied, stays zero: imaginary parts.
-        room.resize(sizes[0] + sizes[1], [0; 2]);
-        let first = room.as_mut_ptr() as usize;
-        let starts = [first, first + sizes[0] * size_of::<[u64; 2]>()];
+    unsafe fn transform_together(&self, transform: &Transform, sheet: Sheet, room: &Room) {
         let counts = |after: usize| [self.used[after], sheet.columns];
         let outside = |after: usize| (sheet.addresses[after], [sheet.pitches[after], sheet.next[after]]);
-        let inside = |after: usize| (starts[after], [items[after], apart[after]]);
+        let inside = |after: usize| (room.starts[after], [room.steps[after], room.next[after]]);
         // SAFETY: the caller's elements; the room holds as many.
         unsafe {
             turn(self.items[0], counts(0), outside(0), inside(0));
-            self.transform(transform, starts, apart, sheet.columns);
+            self.transform(transform, room.starts, room.next, sheet.columns);
             turn(self.items[1], counts(1), inside(1), outside(1));
         }
     }
@@ -218,12 +235,14 @@ impl Lines {
     }
 }
 
-/// Copies a table of elements: `counts` are its rows and columns, `from` and `to` where it begins and what bytes lie from row to row and
-/// from column to column.
+/// Where elements of a table begin, and the bytes from row to row and from column to column.
+type Side = (usize, [usize; 2]);
+
+/// Copies a table of elements with so many rows and columns.
 ///
 /// # Safety
 /// All elements are there, and only the caller touches those that are written.
-unsafe fn turn(item: usize, counts: [usize; 2], from: (usize, [usize; 2]), to: (usize, [usize; 2])) {
+unsafe fn turn(item: usize, counts: [usize; 2], from: Side, to: Side) {
     // SAFETY: the caller's.
     unsafe {
         match item {
@@ -241,9 +260,17 @@ unsafe fn turn(item: usize, counts: [usize; 2], from: (usize, [usize; 2]), to: (
 /// As for [`turn`].
 unsafe fn turn_items<const ITEM: usize>(
     [rows, columns]: [usize; 2],
-    (from, [row_from, column_from]): (usize, [usize; 2]),
-    (to, [row_to, column_to]): (usize, [usize; 2]),
+    (from, [row_from, column_from]): Side,
+    (to, [row_to, column_to]): Side,
 ) {
+    if row_from == ITEM && row_to == ITEM {
+        for column in 0..columns {
+            let (from, to) = (from + column * column_from, to + column * column_to);
+            // SAFETY: the caller's.
+            unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, rows * ITEM) };
+        }
+        return;
+    }
     for row in 0..rows {
         let (from, to) = (from + row * row_from, to + row * row_to);
         for column in 0..columns {

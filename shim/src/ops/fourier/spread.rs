@@ -1,41 +1,33 @@
 //! Fourier transforms of lines of which each shard has a part.
 //!
-//! Lines are dealt out evenly; a shard gets some of its own at a time, transforms them beside each other, and sends every element to
-//! where the result lives. Promises that no shard holds more lines at once than those, whatever the array: nothing of the array's
-//! size is made. Which loop this is, and how lines side by side are transformed, it leaves to `fourier`.
-#![expect(unsafe_code, reason = "arrays' memory as slices")]
+//! Lines are dealt out evenly; a shard gets some of its own at a time, transforms them, and sends every element to where the result
+//! lives. Elements travel line by line, so that each is moved across the array once, where it is read or where it is written, and what
+//! lives here already goes through no message. Promises that no shard holds more lines at once than those, whatever the array: nothing
+//! of the array's size is made. Which loop this is, and how lines are transformed, it leaves to `fourier`.
+#![expect(unsafe_code, reason = "arrays and messages as memory")]
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use legate_kernels::execute::watched;
 use legate_runtime::Exchange;
 use legate_runtime::partition::Partition;
 use legate_runtime::transport::{Receive, Send, TransportError};
+use parking_lot::Mutex;
 
-use super::{Lines, Sheet, Transform};
-use crate::ops::exchange::intersection;
+use super::{Lines, Room, Side, Transform, turn};
 
 /// Lines of a shard at a time, at least.
 const LEAST_LINES: usize = 4;
 
-/// Bytes at an address that is a multiple of those of any element.
-#[derive(Default)]
-struct Aligned(Vec<[u64; 2]>);
-
-impl Aligned {
-    /// Room for so many bytes.
-    fn room(&mut self, bytes: usize) -> &mut [u8] {
-        self.0.resize(bytes.div_ceil(size_of::<[u64; 2]>()), [0; 2]);
-        // SAFETY: the vector's memory, of which all bits are values of bytes.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u8>(), bytes) }
-    }
-}
-
 /// Memory that is used again at each step.
-struct Rooms {
-    /// This shard's lines, one element of each beside the other, before and after.
-    dense: [Aligned; 2],
-    /// For each shard, what is sent to it or comes from it.
-    packed: Vec<Vec<u8>>,
+struct Messages {
+    /// For each shard, what is sent to it.
+    sent: Vec<Vec<u8>>,
+    /// For each shard, what comes from it.
+    arrived: Vec<Vec<u8>>,
+    /// Those that nobody transforms lines in.
+    rooms: Mutex<Vec<Room>>,
 }
 
 /// Transforms the lines; the floating-point events at this shard. `offset` is the byte of its field at which the array before begins;
@@ -51,14 +43,19 @@ pub(super) unsafe fn run(
     elements: usize,
     exchange: &Exchange<'_>,
 ) -> Result<u8, TransportError> {
-    if !exchange.is_divided() {
+    let is_whole = exchange.keeps_whole(0, offset, lines.items[0] as isize, lines.items[0]);
+    if !exchange.is_divided() || !is_whole {
         exchange.gather(0, &(offset..offset + lines.bytes(0)))?;
+    }
+    if !exchange.is_divided() {
         // SAFETY: the caller's.
         return Ok(unsafe { lines.run(transform, addresses, 0..lines.count(), exchange.workers()) });
     }
     let shards = exchange.shards();
     let row_bytes = lines.bytes(1) / exchange.rows_at(shards - 1).end;
+    let is_here = !is_whole || !exchange.is_spread(0);
     let lives = |after: usize, shard: usize| match after {
+        0 if is_here => 0..if shard == exchange.shard() { lines.bytes(0) } else { 0 },
         0 => {
             let part = exchange.part(0, shard);
             part.start.saturating_sub(offset)..part.end.saturating_sub(offset).min(lines.bytes(0))
@@ -70,7 +67,8 @@ pub(super) unsafe fn run(
     };
     let dealt = Partition { length: lines.count(), colours: shards };
     let at_once = (elements / lines.lengths[0].max(lines.lengths[1])).max(LEAST_LINES);
-    let mut rooms = Rooms { dense: Default::default(), packed: vec![Vec::new(); shards] };
+    let none = || vec![Vec::new(); shards];
+    let mut messages = Messages { sent: none(), arrived: none(), rooms: Mutex::default() };
     let mut events = 0;
     for step in 0..dealt.length.div_ceil(shards).div_ceil(at_once) {
         let lines_of = |shard: usize| {
@@ -78,153 +76,217 @@ pub(super) unsafe fn run(
             let first = (all.start + step * at_once).min(all.end);
             first..(first + at_once).min(all.end)
         };
-        let step = Step { lines, exchange, lines_of, lives };
+        let step = Step { lines, exchange, addresses, is_here, lines_of, lives };
         // SAFETY: the caller's.
         unsafe {
-            step.bring(addresses[0], &mut rooms)?;
-            events |= step.transform_own(transform, &mut rooms);
-            step.send_home(addresses[1], &mut rooms)?;
+            step.bring(&mut messages)?;
+            events |= step.transform_own(transform, &mut messages);
+            step.send_home(&mut messages)?;
         }
     }
     Ok(events)
 }
 
-/// Visits the bytes of some lines that lie in `part` of the array before or after, in order.
-fn stretches(
-    lines: &Lines,
-    own: &Range<usize>,
-    after: usize,
-    part: &Range<usize>,
-    mut visit: impl FnMut(Range<usize>),
-) {
+/// Lines side by side of which the same places lie in a part of the array.
+struct Strip {
+    /// The first of them.
+    first: usize,
+    columns: usize,
+    places: Range<usize>,
+    /// Byte of the array at which the first place of the first line begins.
+    start: usize,
+}
+
+/// What lies in `part` of the array before or after of some lines, in their order.
+fn strips(lines: &Lines, own: &Range<usize>, after: usize, part: &Range<usize>) -> Vec<Strip> {
     let item = lines.items[after];
     let row = lines.apart * item;
+    let mut strips = Vec::new();
     for own in lines.blocks_of(own.clone()).filter(|own| !own.is_empty()) {
-        let (block, column) = (own.start / lines.apart, own.start % lines.apart);
-        let begin = block * lines.lengths[after] * row;
-        let first = part.start.saturating_sub(begin) / row;
-        let last = part.end.saturating_sub(begin).div_ceil(row).min(lines.used[after]);
-        for place in first..last {
-            let start = begin + place * row + column * item;
-            if let Some(both) = intersection(&(start..start + own.len() * item), part) {
-                visit(both);
+        let block = own.start / lines.apart;
+        let (begin, columns) = (block * lines.lengths[after] * row, own.start % lines.apart);
+        let columns = columns..columns + own.len();
+        let edges = [part.start, part.end].map(|edge| edge.saturating_sub(begin));
+        // From such a column on an edge is one place earlier.
+        let turns = edges.map(|edge| (edge % row / item).clamp(columns.start, columns.end));
+        let bounds = [columns.start, turns[0].min(turns[1]), turns[0].max(turns[1]), columns.end];
+        for columns in bounds.windows(2).map(|ends| ends[0]..ends[1]).filter(|columns| !columns.is_empty()) {
+            let up_to = |edge: usize| edge.saturating_sub(columns.start * item).div_ceil(row).min(lines.used[after]);
+            let places = up_to(edges[0])..up_to(edges[1]);
+            if !places.is_empty() {
+                let start = begin + places.start * row + columns.start * item;
+                strips.push(Strip {
+                    first: block * lines.apart + columns.start,
+                    columns: columns.len(),
+                    places,
+                    start,
+                });
             }
         }
     }
+    strips
 }
 
-/// How many bytes [`stretches`] visits.
+/// Bytes of what [`strips`] tells.
 fn length(lines: &Lines, own: &Range<usize>, after: usize, part: &Range<usize>) -> usize {
-    let mut sum = 0;
-    stretches(lines, own, after, part, |bytes| sum += bytes.len());
-    sum
-}
-
-/// Copies the bytes of some lines that lie in `part` of the array before to a room, one after the other.
-fn copy(lines: &Lines, own: &Range<usize>, array: &[u8], part: &Range<usize>, room: &mut [u8]) {
-    let mut next = 0;
-    stretches(lines, own, 0, part, |bytes| {
-        room[next..next + bytes.len()].copy_from_slice(&array[bytes.clone()]);
-        next += bytes.len();
-    });
+    let elements =
+        strips(lines, own, after, part).iter().map(|strip| strip.columns * strip.places.len()).sum::<usize>();
+    elements * lines.items[after]
 }
 
 /// One step of the deal: some lines for each shard.
 struct Step<'a, 'b, L, H> {
     lines: &'a Lines,
     exchange: &'a Exchange<'b>,
+    /// Of the arrays before and after.
+    addresses: [usize; 2],
+    /// Whether all of the array before is here.
+    is_here: bool,
     /// The lines that a shard transforms.
     lines_of: L,
-    /// The bytes of the array before (0) or after (1) that live at a shard.
+    /// The bytes of the array before (0) or after (1) that are taken from or live at a shard.
     lives: H,
 }
 
 impl<L: Fn(usize) -> Range<usize>, H: Fn(usize, usize) -> Range<usize>> Step<'_, '_, L, H> {
-    fn own(&self) -> Range<usize> {
-        (self.lines_of)(self.exchange.shard())
+    fn others(&self) -> impl Iterator<Item = usize> + use<L, H> {
+        let own = self.exchange.shard();
+        (0..self.exchange.shards()).filter(move |shard| *shard != own)
     }
 
-    /// Brings this shard's lines together: one element of each beside the other.
+    /// Bytes of a message about a shard's lines, of what lives at another one.
+    fn message(&self, dealt_to: usize, after: usize, lives_at: usize) -> usize {
+        length(self.lines, &(self.lines_of)(dealt_to), after, &(self.lives)(after, lives_at))
+    }
+
+    /// Does something to parts of the lines that a shard transforms, by all workers.
+    fn each_part(&self, shard: usize, work: impl Fn(Range<usize>) + Sync) {
+        let (all, workers) = ((self.lines_of)(shard), self.exchange.workers());
+        let parts = Partition::natural(all.len(), workers.threads() * 2, self.lines.together());
+        workers.each(parts.colours, &|part| {
+            let part = parts.tile(part);
+            work(all.start + part.start..all.start + part.end);
+        });
+    }
+
+    /// Moves between the array and a message about lines of a shard what lives here of them: into the message, or out of it.
     ///
     /// # Safety
-    /// The array before is at that address, and nobody writes it.
-    unsafe fn bring(&self, address: usize, rooms: &mut Rooms) -> Result<(), TransportError> {
-        let (lines, shard, own) = (self.lines, self.exchange.shard(), self.own());
-        // SAFETY: the caller's.
-        let array = unsafe { std::slice::from_raw_parts(address as *const u8, lines.bytes(0)) };
-        let mut rest = rooms.dense[0].room(own.len() * lines.used[0] * lines.items[0]);
-        if !self.exchange.is_spread(0) {
-            copy(lines, &own, array, &(0..array.len()), rest);
+    /// The array is there, and the message has room for it; nobody else touches what is written.
+    unsafe fn pack(&self, shard: usize, after: usize, message: usize, into: bool) {
+        let (lines, part) = (self.lines, (self.lives)(after, self.exchange.shard()));
+        let (item, all, address) = (lines.items[after], (self.lines_of)(shard), self.addresses[after]);
+        self.each_part(shard, |own| {
+            let mut packed = message + length(lines, &(all.start..own.start), after, &part);
+            // A few lines at a time, as they are transformed: more would crowd the same places of a cache.
+            let few = own.clone().step_by(lines.together());
+            for strip in
+                few.flat_map(|first| strips(lines, &(first..own.end.min(first + lines.together())), after, &part))
+            {
+                let counts = [strip.places.len(), strip.columns];
+                let outside = (address + strip.start, [lines.apart * item, item]);
+                let inside = (packed, [item, counts[0] * item]);
+                let (from, to) = if into { (outside, inside) } else { (inside, outside) };
+                // SAFETY: the caller's; parts have disjoint lines.
+                unsafe { turn(item, counts, from, to) };
+                packed += counts[0] * counts[1] * item;
+            }
+        });
+    }
+
+    /// Brings what other shards have of this one's lines.
+    ///
+    /// # Safety
+    /// The array before is at its address, and nobody writes it.
+    unsafe fn bring(&self, messages: &mut Messages) -> Result<(), TransportError> {
+        if self.is_here {
             return Ok(());
         }
-        let (mut sends, mut receives) = (Vec::new(), Vec::new());
-        for (other, packed) in rooms.packed.iter_mut().enumerate() {
-            packed.clear();
-            let (place, behind) =
-                std::mem::take(&mut rest).split_at_mut(length(lines, &own, 0, &(self.lives)(0, other)));
-            rest = behind;
-            if other == shard {
-                copy(lines, &own, array, &(self.lives)(0, shard), place);
-                continue;
-            }
-            stretches(lines, &(self.lines_of)(other), 0, &(self.lives)(0, shard), |bytes| {
-                packed.extend_from_slice(&array[bytes])
-            });
-            sends.extend((!packed.is_empty()).then_some(Send { to: other, bytes: packed }));
-            receives.extend((!place.is_empty()).then_some(Receive { from: other, bytes: place }));
+        let own = self.exchange.shard();
+        for other in self.others() {
+            messages.sent[other].resize(self.message(other, 0, own), 0);
+            messages.arrived[other].resize(self.message(own, 0, other), 0);
+            // SAFETY: the caller's; the message is as long as what lives here of the other's lines.
+            unsafe { self.pack(other, 0, messages.sent[other].as_mut_ptr() as usize, true) };
         }
+        self.carry(messages)
+    }
+
+    fn carry(&self, messages: &mut Messages) -> Result<(), TransportError> {
+        let Messages { sent, arrived, .. } = messages;
+        let own = self.exchange.shard();
+        let sends = sent.iter().enumerate().filter(|(to, bytes)| *to != own && !bytes.is_empty());
+        let sends: Vec<Send<'_>> = sends.map(|(to, bytes)| Send { to, bytes }).collect();
+        let receives = arrived.iter_mut().enumerate().filter(|(from, bytes)| *from != own && !bytes.is_empty());
+        let mut receives: Vec<Receive<'_>> = receives.map(|(from, bytes)| Receive { from, bytes }).collect();
         self.exchange.carry(&sends, &mut receives)
     }
 
-    /// Transforms the lines that were brought together; the floating-point events.
-    fn transform_own(&self, transform: &Transform, rooms: &mut Rooms) -> u8 {
-        let (lines, own) = (self.lines, self.own());
-        let mut next = [0, 1].map(|after| {
-            rooms.dense[after].room(own.len() * lines.used[after] * lines.items[after]).as_mut_ptr() as usize
-        });
-        let mut sheets = Vec::new();
-        for block in lines.blocks_of(own).filter(|block| !block.is_empty()) {
-            let pitches = lines.items.map(|item| item * block.len());
-            sheets.push(Sheet { addresses: next, pitches, next: lines.items, columns: block.len() });
-            next = [0, 1].map(|after| next[after] + lines.used[after] * pitches[after]);
-        }
-        // SAFETY: the rooms have these lines before and after, one block behind the other.
-        unsafe { lines.transform_sheets(transform, &sheets, self.exchange.workers()) }
-    }
-
-    /// Sends every element of this shard's transformed lines to where it lives.
+    /// Transforms this shard's lines, a few at a time, of what has arrived and what is here, to what is sent and what stays here; the
+    /// floating-point events.
     ///
     /// # Safety
-    /// The array after is at that address, and nobody else touches it.
-    unsafe fn send_home(&self, address: usize, rooms: &mut Rooms) -> Result<(), TransportError> {
-        let (lines, shard, own) = (self.lines, self.exchange.shard(), self.own());
-        // SAFETY: the caller's.
-        let array = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, lines.bytes(1)) };
-        let mut put = |of: usize, bytes: &[u8]| {
-            let mut next = 0;
-            stretches(lines, &(self.lines_of)(of), 1, &(self.lives)(1, shard), |place| {
-                let length = place.len();
-                array[place].copy_from_slice(&bytes[next..next + length]);
-                next += length;
-            });
-        };
-        let mut rest: &[u8] = rooms.dense[1].room(own.len() * lines.used[1] * lines.items[1]);
-        let (mut sends, mut receives) = (Vec::new(), Vec::new());
-        for (other, arrived) in rooms.packed.iter_mut().enumerate() {
-            let (sent, behind) = rest.split_at(length(lines, &own, 1, &(self.lives)(1, other)));
-            rest = behind;
-            if other == shard {
-                put(shard, sent);
-                continue;
-            }
-            arrived.resize(length(lines, &(self.lines_of)(other), 1, &(self.lives)(1, shard)), 0);
-            sends.extend((!sent.is_empty()).then_some(Send { to: other, bytes: sent }));
-            receives.extend((!arrived.is_empty()).then_some(Receive { from: other, bytes: arrived }));
+    /// The arrays are at their addresses; nobody writes that before, or touches that after.
+    unsafe fn transform_own(&self, transform: &Transform, messages: &mut Messages) -> u8 {
+        let (lines, own) = (self.lines, self.exchange.shard());
+        for other in self.others() {
+            messages.sent[other].resize(self.message(own, 1, other), 0);
         }
-        self.exchange.carry(&sends, &mut receives)?;
-        drop(receives);
-        for (other, arrived) in rooms.packed.iter().enumerate().filter(|(other, _)| *other != shard) {
-            put(other, arrived);
+        let arrived: Vec<usize> = messages.arrived.iter().map(|bytes| bytes.as_ptr() as usize).collect();
+        let sent: Vec<usize> = messages.sent.iter_mut().map(|bytes| bytes.as_mut_ptr() as usize).collect();
+        let lives = [0, 1].map(|after| (0..self.exchange.shards()).map(|shard| (self.lives)(after, shard)).collect());
+        let lives: [Vec<Range<usize>>; 2] = lives;
+        let (all, addresses) = ((self.lines_of)(own), self.addresses);
+        let (events, rooms) = (AtomicU8::new(0), &messages.rooms);
+        self.each_part(own, |part| {
+            let room = rooms.lock().pop().unwrap_or_else(|| Room::of(lines));
+            let seen = watched(|| {
+                for first in part.clone().step_by(lines.together()) {
+                    let some = first..(first + lines.together()).min(part.end);
+                    // What a shard has of these lines, and where they are in the messages and in the room.
+                    let visit = |after: usize, messages: &[usize], move_one: &dyn Fn([usize; 2], Side, Side)| {
+                        let (item, step) = (lines.items[after], room.steps[after]);
+                        for (shard, lives) in lives[after].iter().enumerate() {
+                            let mut packed = messages[shard] + length(lines, &(all.start..some.start), after, lives);
+                            for Strip { first, columns, places, start } in strips(lines, &some, after, lives) {
+                                let place = (first - some.start) * room.next[after] + places.start * step;
+                                let inside = (room.starts[after] + place, [step, room.next[after]]);
+                                let outside = match shard == own {
+                                    true => (addresses[after] + start, [lines.apart * item, item]),
+                                    false => (packed, [item, places.len() * item]),
+                                };
+                                packed += places.len() * columns * item;
+                                move_one([places.len(), columns], outside, inside);
+                            }
+                        }
+                    };
+                    // SAFETY: the caller's; messages and the room are as long as what is moved, and parts have disjoint lines.
+                    unsafe {
+                        visit(0, &arrived, &|counts, outside, inside| turn(lines.items[0], counts, outside, inside));
+                        lines.transform(transform, room.starts, room.next, some.len());
+                        visit(1, &sent, &|counts, outside, inside| turn(lines.items[1], counts, inside, outside));
+                    }
+                }
+            });
+            events.fetch_or(seen, Ordering::Relaxed);
+            rooms.lock().push(room);
+        });
+        events.into_inner()
+    }
+
+    /// Sends what lives elsewhere of this shard's transformed lines, and puts what arrives in its place.
+    ///
+    /// # Safety
+    /// The array after is at its address, and nobody else touches it.
+    unsafe fn send_home(&self, messages: &mut Messages) -> Result<(), TransportError> {
+        let own = self.exchange.shard();
+        for other in self.others() {
+            messages.arrived[other].resize(self.message(other, 1, own), 0);
+        }
+        self.carry(messages)?;
+        for other in self.others() {
+            // SAFETY: the caller's; the message is as long as what lives here of the other's lines.
+            unsafe { self.pack(other, 1, messages.arrived[other].as_mut_ptr() as usize, false) };
         }
         Ok(())
     }
