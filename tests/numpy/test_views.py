@@ -66,6 +66,8 @@ np.broadcast_to(host.arange(COLUMNS), (ROWS, COLUMNS)) * 2
 np.broadcast_to(host.arange(COLUMNS), (ROWS, COLUMNS)) <= f
 np.broadcast_to(host.arange(ROWS)[:, None], (ROWS, COLUMNS)) + a
 np.expand_dims(a, (0, 2))
+np.select([a[0, 4:0] > 1], [a[0, 4:0]], 3j)
+np.where(a[0, 4:0] > 0, a[0, 4:0], b[4:0])
 a[None].squeeze()
 a[:, :1].squeeze(1)
 np.atleast_1d(z)

@@ -11,12 +11,15 @@ use crate::array::DeferredArray;
 use crate::numpy_api::{self, flag};
 use crate::storage::{self, Root};
 
+/// Where arrays without elements are: NumPy reads a byte there before it assigns what there is, so that it must be memory.
+static NOWHERE: [u128; 4] = [0; 4];
+
 /// An array of NumPy's like `view`, which has no elements. As a key NumPy takes an empty object of any other class for integers.
 pub(crate) fn without_elements<'py>(view: &Bound<'py, PyAny>, base: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let geometry = numpy_api::geometry(view);
     let writeable = geometry.has(flag::WRITEABLE);
     let descr = numpy_api::descr(view);
-    numpy_api::array_over(&descr, geometry.shape, geometry.strides, geometry.data, writeable, base)
+    numpy_api::array_over(&descr, geometry.shape, geometry.strides, NOWHERE.as_ptr().addr(), writeable, base)
 }
 
 impl DeferredArray {
