@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyEllipsis, PyTuple, PyType};
 
 use crate::flat::{self, FlatIterator};
 use crate::kept::Kept;
-use crate::numpy_api::{self, Geometry, flag};
+use crate::numpy_api::{self, flag};
 use crate::recycle;
 use crate::resident;
 use crate::selection::Selection;
@@ -65,6 +65,18 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// That of an array object for which the field begins at an address.
+    pub(crate) fn of(array: &Bound<'_, PyAny>, origin: usize) -> Shape {
+        let geometry = numpy_api::geometry(array);
+        Shape {
+            offset: (geometry.data - origin) as isize,
+            shape: Axes::from_slice(geometry.lengths()),
+            strides: Axes::from_slice(geometry.strides),
+            flags: geometry.flags,
+            descr: numpy_api::descr_address(array),
+        }
+    }
+
     /// Number of elements.
     pub(crate) fn size(&self) -> usize {
         self.shape.iter().product()
@@ -178,14 +190,7 @@ impl DeferredArray {
     /// The view's numbers.
     pub(crate) fn describe(&self, py: Python<'_>) -> Shape {
         let (array, origin) = self.told(py);
-        let Geometry { data, shape, strides, flags } = numpy_api::geometry(&array);
-        Shape {
-            offset: (data - origin) as isize,
-            shape: shape.iter().map(|length| *length as usize).collect(),
-            strides: strides.iter().copied().collect(),
-            flags,
-            descr: numpy_api::descr_address(&array),
-        }
+        Shape::of(&array, origin)
     }
 
     /// Number of elements.

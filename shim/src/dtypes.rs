@@ -3,8 +3,6 @@
 //! NumPy's built-in, native-byte-order numeric descriptors are singletons: their address is their identity. Every other
 //! fixed-width dtype may be stored in a deferred array, but operations on it run on the host.
 
-use std::collections::HashMap;
-
 use legate_kernels::program::{Element, Number};
 use pyo3::prelude::*;
 
@@ -47,7 +45,10 @@ const NUMERIC: [(char, Option<Number>); 18] = [
 pub(crate) struct Dtypes {
     /// Few, so that a scan is the fastest look-up.
     by_address: Vec<(usize, Native)>,
-    by_letter: HashMap<u8, Py<PyAny>>,
+    /// In the order of `by_address`.
+    descriptors: Vec<Py<PyAny>>,
+    /// Where a letter's is among them.
+    by_letter: [u8; 128],
 }
 
 impl Dtypes {
@@ -55,16 +56,18 @@ impl Dtypes {
     pub(crate) fn new(numpy: &Bound<'_, PyModule>) -> PyResult<Dtypes> {
         let make = numpy.getattr("dtype")?;
         let mut by_address = Vec::new();
-        let mut by_letter = HashMap::new();
+        let mut descriptors = Vec::new();
+        let mut by_letter = [u8::MAX; 128];
         for (letter, number) in NUMERIC {
             let descr = make.call1((letter.to_string(),))?;
             let kind: char = descr.getattr("kind")?.extract()?;
             let item_bytes = descr.getattr("itemsize")?.extract()?;
             let native = Native { number, item_bytes, kind: kind as u8, letter: letter as u8 };
+            by_letter[letter as usize] = descriptors.len() as u8;
             by_address.push((descr.as_ptr() as usize, native));
-            by_letter.insert(letter as u8, descr.unbind());
+            descriptors.push(descr.unbind());
         }
-        Ok(Dtypes { by_address, by_letter })
+        Ok(Dtypes { by_address, descriptors, by_letter })
     }
 
     /// The native dtype with this descriptor address.
@@ -79,7 +82,7 @@ impl Dtypes {
 
     /// The descriptor with this type character.
     pub(crate) fn descr<'py>(&self, py: Python<'py>, letter: u8) -> &Bound<'py, PyAny> {
-        self.by_letter[&letter].bind(py)
+        self.descriptors[usize::from(self.by_letter[usize::from(letter)])].bind(py)
     }
 }
 

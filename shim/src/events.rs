@@ -69,6 +69,20 @@ struct Watch {
     answer: bool,
 }
 
+impl Watch {
+    /// The answer, if nothing has changed that decides it.
+    fn answer_now(&self, module: &Bound<'_, PyDict>) -> Option<bool> {
+        let py = module.py();
+        let is_still = |name, object: &Py<PyAny>| frames::identity_in(module, name) == object.as_ptr() as usize;
+        let same = is_still(intern!(py, "showwarning"), &self.show)
+            && is_still(intern!(py, "_showwarnmsg_impl"), &self.show_message)
+            && is_still(intern!(py, "filters"), &self.filters)
+            && frames::list_head(self.filters.bind(py))?
+                == (self.length, self.first.as_ref().map_or(0, |first| first.as_ptr() as usize));
+        same.then_some(self.answer)
+    }
+}
+
 impl Origins {
     /// Finds NumPy's error state and Python's warning filters.
     pub(crate) fn new(numpy: &Bound<'_, PyModule>) -> PyResult<Origins> {
@@ -128,23 +142,15 @@ impl Origins {
     /// Whether somebody would notice if a warning came late: recorded, shown by another function, or an error.
     fn is_watched(&self, py: Python<'_>) -> PyResult<bool> {
         let module = self.warnings.bind(py);
+        let known = self.last_watch.lock().as_ref().and_then(|watch| watch.answer_now(module));
+        if let Some(answer) = known {
+            return Ok(answer);
+        }
         let show = needed(module.get_item(intern!(py, "showwarning"))?)?;
         let show_message = needed(module.get_item(intern!(py, "_showwarnmsg_impl"))?)?;
         let filters = needed(module.get_item(intern!(py, "filters"))?)?;
         let length = filters.len()?;
         let first = if length == 0 { None } else { Some(filters.get_item(0)?) };
-        let address = |object: &Option<Bound<'_, PyAny>>| object.as_ref().map(|object| object.as_ptr());
-        let known = self.last_watch.lock().as_ref().and_then(|watch| {
-            let same = watch.show.as_ptr() == show.as_ptr()
-                && watch.show_message.as_ptr() == show_message.as_ptr()
-                && watch.filters.as_ptr() == filters.as_ptr()
-                && watch.length == length
-                && watch.first.as_ref().map(Py::as_ptr) == address(&first);
-            same.then_some(watch.answer)
-        });
-        if let Some(answer) = known {
-            return Ok(answer);
-        }
         let mut answer = !is_own(&show)? || !is_own(&show_message)?;
         for filter in filters.try_iter()? {
             let action = filter?.get_item(0)?;

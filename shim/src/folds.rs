@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use crate::array::DeferredArray;
 use crate::methods::{on_host, with_self};
-use crate::operators::Outcome;
+use crate::operators::{Outcome, numpy_ufunc};
 use crate::ops::{reduce, scan};
 use crate::resident;
 use crate::state::{Shim, started};
@@ -27,7 +27,7 @@ macro_rules! reductions {
                     args: &Bound<'py, PyTuple>,
                     kwargs: Option<&Bound<'py, PyDict>>,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    fold(slf, stringify!($name), $ufunc, args, kwargs)
+                    fold(slf, stringify!($name), numpy_ufunc!(slf.py(), $ufunc), args, kwargs)
                 }
             )*
         }
@@ -55,7 +55,7 @@ fn parameters(name: &str) -> &'static [&'static str] {
 fn fold<'py>(
     array: &Bound<'py, DeferredArray>,
     name: &'static str,
-    ufunc: &'static str,
+    ufunc: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -65,7 +65,7 @@ fn fold<'py>(
         return Ok(done);
     }
     let outcome = match request(shim, name, args, kwargs)? {
-        Some(request) => reduce::reduce(py, shim, &shim.host(py, ufunc)?, array, &request)?,
+        Some(request) => reduce::reduce(py, shim, ufunc, array, &request)?,
         None => Outcome::Host { small: false },
     };
     match outcome {

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 
 use crate::operators;
@@ -196,6 +196,21 @@ impl Operations {
         let bytes = code.getattr(pyo3::intern!(py, "co_code"))?;
         Ok(bytes.cast::<PyBytes>()?.as_bytes().get(position).is_some_and(|operation| codes.contains(operation)))
     }
+}
+
+/// Which object a dictionary has under a name, as an identity; 0 for none.
+pub(crate) fn identity_in(dictionary: &Bound<'_, PyDict>, name: &Bound<'_, PyString>) -> usize {
+    // SAFETY: live objects; a text is looked up without running anybody's code, and cannot fail.
+    unsafe { ffi::PyDict_GetItemWithError(dictionary.as_ptr(), name.as_ptr()) as usize }
+}
+
+/// Length of a list and the identity of its first item, 0 for none; `None` for what is no list.
+pub(crate) fn list_head(list: &Bound<'_, PyAny>) -> Option<(usize, usize)> {
+    let list = list.cast_exact::<PyList>().ok()?;
+    let length = list.len();
+    // SAFETY: a list with the GIL held; the reference is lent, and only its address is used.
+    let first = if length == 0 { 0 } else { unsafe { ffi::PyList_GetItem(list.as_ptr(), 0) as usize } };
+    Some((length, first))
 }
 
 /// The value of a context variable that has a default.

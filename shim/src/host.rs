@@ -332,9 +332,9 @@ pub(crate) fn over_memory<'py>(shim: &Shim, array: &Bound<'py, PyAny>) -> PyResu
     let start = first / ALIGNMENT * ALIGNMENT;
     let bytes = geometry.data.wrapping_add_signed(high) - start;
     let handle: Handle = shim.runtime.adopt(start, bytes, Box::new(array.clone().unbind()));
-    let phantom = storage::phantom(handle, &descr, geometry.shape, geometry.strides, geometry.data - start)?;
+    let (phantom, owner) = storage::phantom(handle, &descr, geometry.shape, geometry.strides, geometry.data - start)?;
     if !geometry.has(numpy_api::flag::WRITEABLE) {
         phantom.getattr("flags")?.setattr("writeable", false)?;
     }
-    DeferredArray::of_phantom(phantom, None)
+    DeferredArray::over(phantom, owner, None)
 }

@@ -2,6 +2,7 @@
 //!
 //! A key that selects one element reads it; assigning to a basic key is a copy into the view, deferred like any other.
 
+use legate_runtime::view::{Axes, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
@@ -19,7 +20,7 @@ use crate::selection;
 use crate::state::{self, Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Target};
-use crate::values::{Value, broadcast};
+use crate::values::{Value, broadcasts_to};
 
 /// What a key selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,24 +318,16 @@ pub(crate) fn fill<'py>(
         return Ok(false);
     }
     let Some((value, from)) = Value::assigned(shim, value, native)? else { return Ok(false) };
-    let mut lengths = value.shape();
-    while lengths.len() > shape.shape.len() && lengths.first() == Some(&1) {
-        lengths.remove(0);
-    }
-    if lengths.len() < value.shape().len() || broadcast(&[lengths, shape.shape.clone()]).as_ref() != Some(&shape.shape)
-    {
+    if !broadcasts_to(&value.shape(), &shape.shape) {
         return Ok(false);
     }
-    let view_overlaps = legate_runtime::view::View {
-        offset: shape.offset,
-        strides: shape.strides.clone(),
-        item_bytes: native.item_bytes,
-    }
-    .overlaps_itself(&shape.shape);
+    let view_overlaps =
+        View { offset: shape.offset, strides: Axes::from_slice(&shape.strides), item_bytes: native.item_bytes }
+            .overlaps_itself(&shape.shape);
     if view_overlaps {
         return Ok(false);
     }
-    let target_shape = shape.shape.clone();
+    let target_shape = Axes::from_slice(&shape.shape);
     let target = Target { array: view.clone(), shape, native };
     let done = ufuncs::copy(py, shim, value, from, target, target_shape, None, mood)?;
     if done && shim.settings.report {

@@ -21,7 +21,7 @@ use crate::selection;
 use crate::state::{Shim, started};
 use crate::storage::Purpose;
 use crate::ufuncs::{self, Map, Target};
-use crate::values::{Kind, Value, broadcast};
+use crate::values::{Kind, Value, broadcast, broadcasts_to};
 
 /// Order of NumPy's kinds for the "same kind" casting rule.
 pub(crate) fn rank(kind: u8) -> u8 {
@@ -75,7 +75,8 @@ pub(crate) fn apply<'py>(
     let mut inputs: SmallVec<[Value<'py>; 3]> = SmallVec::new();
     let mut resident = true;
     for operand in operands {
-        resident &= is_resident(py, shim, operand);
+        // Whether arrays are matters for small ones only.
+        resident &= deferred(operand).is_some() || is_resident(py, shim, operand);
         let Some((kind, value)) = Value::of(shim, operand)? else { return Ok(HOST) };
         kinds.push(kind);
         inputs.push(value);
@@ -103,10 +104,9 @@ pub(crate) fn apply<'py>(
             let mut targets: SmallVec<[Target<'py>; 1]> = SmallVec::new();
             for out in outs {
                 let Some(array) = deferred(out) else { return Ok(HOST) };
-                resident &= is_resident(py, shim, out);
                 let own = array.get().describe(py);
                 let Some(native) = shim.dtypes.at(own.descr) else { return Ok(HOST) };
-                if !own.is_writeable() || broadcast(&[shape.clone(), own.shape.clone()]).as_ref() != Some(&own.shape) {
+                if !own.is_writeable() || !broadcasts_to(&shape, &own.shape) {
                     return Ok(HOST);
                 }
                 shape = own.shape.clone();
@@ -119,7 +119,10 @@ pub(crate) fn apply<'py>(
     if shape.is_empty() || size == 0 {
         return Ok(HOST);
     }
-    if size < shim.settings.min_chunk && resident {
+    if size < shim.settings.min_chunk
+        && resident
+        && operands.iter().copied().chain(outputs).all(|operand| is_resident(py, shim, operand))
+    {
         return Ok(Outcome::Host { small: true });
     }
     let Some(resolution) = ufuncs::resolve(shim, ufunc, kinds)? else { return Ok(HOST) };
@@ -138,7 +141,7 @@ pub(crate) fn apply<'py>(
         return Ok(HOST);
     }
     let map = Map { resolution: &resolution, name: resolution.name, inputs, mask, shape, mood };
-    let Some(results) = attempt(map, py, shim, targets)? else { return Ok(HOST) };
+    let Some(results) = attempt(&map, py, shim, targets)? else { return Ok(HOST) };
     if results.len() == 1 {
         return Ok(Outcome::Done(results[0].clone().into_any()));
     }
@@ -157,7 +160,7 @@ fn are_side_by_side(inputs: &[Value<'_>], targets: Option<&[Target<'_>]>) -> boo
 
 /// Issues what a line of the program asks for, and reports it; `None` when it must be left to the host.
 pub(crate) fn attempt<'py>(
-    map: Map<'_, 'py>,
+    map: &Map<'_, 'py>,
     py: Python<'py>,
     shim: &Shim,
     targets: Option<SmallVec<[Target<'py>; 1]>>,
@@ -312,6 +315,16 @@ pub(crate) fn power<'py>(
     }
 }
 
+/// A ufunc of NumPy's, looked up once at each place.
+macro_rules! numpy_ufunc {
+    ($py:expr, $name:literal) => {{
+        static KNOWN: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+        let found = || crate::operators::named($py, "numpy", $name).map(Bound::unbind);
+        KNOWN.get_or_try_init($py, found)?.bind($py)
+    }};
+}
+pub(crate) use numpy_ufunc;
+
 /// One Python operator and its reflected and in-place forms.
 macro_rules! binary_operators {
     ($($forward:ident $reflected:ident $in_place:ident $ufunc:literal $operator:literal $in_place_operator:literal;)*) => {
@@ -319,13 +332,13 @@ macro_rules! binary_operators {
         impl DeferredArray {
             $(
                 fn $forward<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $operator, &[slf.as_any(), other], false)
+                    operate(slf.py(), numpy_ufunc!(slf.py(), $ufunc), $operator, &[slf.as_any(), other], false)
                 }
                 fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $operator, &[other, slf.as_any()], false)
+                    operate(slf.py(), numpy_ufunc!(slf.py(), $ufunc), $operator, &[other, slf.as_any()], false)
                 }
                 fn $in_place(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    operate(slf.py(), &named(slf.py(), "numpy", $ufunc)?, $in_place_operator, &[slf.as_any(), other], true)?;
+                    operate(slf.py(), numpy_ufunc!(slf.py(), $ufunc), $in_place_operator, &[slf.as_any(), other], true)?;
                     Ok(())
                 }
             )*
@@ -388,19 +401,19 @@ impl DeferredArray {
     }
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        operate(slf.py(), &named(slf.py(), "numpy", "negative")?, "neg", &[slf.as_any()], false)
+        operate(slf.py(), numpy_ufunc!(slf.py(), "negative"), "neg", &[slf.as_any()], false)
     }
 
     fn __pos__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        operate(slf.py(), &named(slf.py(), "numpy", "positive")?, "pos", &[slf.as_any()], false)
+        operate(slf.py(), numpy_ufunc!(slf.py(), "positive"), "pos", &[slf.as_any()], false)
     }
 
     fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        operate(slf.py(), &named(slf.py(), "numpy", "absolute")?, "abs", &[slf.as_any()], false)
+        operate(slf.py(), numpy_ufunc!(slf.py(), "absolute"), "abs", &[slf.as_any()], false)
     }
 
     fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        operate(slf.py(), &named(slf.py(), "numpy", "invert")?, "invert", &[slf.as_any()], false)
+        operate(slf.py(), numpy_ufunc!(slf.py(), "invert"), "invert", &[slf.as_any()], false)
     }
 
     fn __richcmp__<'py>(
@@ -408,15 +421,16 @@ impl DeferredArray {
         other: &Bound<'py, PyAny>,
         comparison: CompareOp,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
         let (ufunc, operator) = match comparison {
-            CompareOp::Lt => ("less", "lt"),
-            CompareOp::Le => ("less_equal", "le"),
-            CompareOp::Eq => ("equal", "eq"),
-            CompareOp::Ne => ("not_equal", "ne"),
-            CompareOp::Gt => ("greater", "gt"),
-            CompareOp::Ge => ("greater_equal", "ge"),
+            CompareOp::Lt => (numpy_ufunc!(py, "less"), "lt"),
+            CompareOp::Le => (numpy_ufunc!(py, "less_equal"), "le"),
+            CompareOp::Eq => (numpy_ufunc!(py, "equal"), "eq"),
+            CompareOp::Ne => (numpy_ufunc!(py, "not_equal"), "ne"),
+            CompareOp::Gt => (numpy_ufunc!(py, "greater"), "gt"),
+            CompareOp::Ge => (numpy_ufunc!(py, "greater_equal"), "ge"),
         };
-        operate(slf.py(), &named(slf.py(), "numpy", ufunc)?, operator, &[slf.as_any(), other], false)
+        operate(py, ufunc, operator, &[slf.as_any(), other], false)
     }
 }
 

@@ -244,7 +244,7 @@ pub(crate) fn apply<'py>(
         }
     };
     let map = Map { resolution: &resolution, name: resolution.name, inputs, mask: Some(mask.value(py)), shape, mood };
-    let Some(results) = operators::attempt(map, py, shim, targets)? else { return Ok(None) };
+    let Some(results) = operators::attempt(&map, py, shim, targets)? else { return Ok(None) };
     let mut selections: SmallVec<[Bound<'py, PyAny>; 1]> = SmallVec::new();
     for result in &results {
         let Some(values) = Part::of(py, shim, result.get()) else { return Ok(None) };

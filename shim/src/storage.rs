@@ -53,18 +53,18 @@ impl Drop for Export {
     }
 }
 
-/// A new phantom: an array object with a field's shape and no memory of its own.
+/// A new phantom: an array object with a field's shape and no memory of its own; and its hold on the field.
 pub(crate) fn phantom<'py>(
     handle: Handle,
     descr: &Bound<'py, PyAny>,
     shape: &[isize],
     strides: &[isize],
     offset: usize,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<(Bound<'py, PyAny>, Py<Storage>)> {
     let owner = Bound::new(descr.py(), Storage { handle, seen: AtomicBool::new(false) })?;
-    let phantom = numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.into_any())?;
+    let phantom = numpy_api::array_over(descr, shape, strides, PHANTOM + offset, true, owner.clone().into_any())?;
     numpy_api::let_own(&phantom)?;
-    Ok(phantom)
+    Ok((phantom, owner.unbind()))
 }
 
 /// A phantom like `view`, as the owner of the field: for a fresh result that was shaped after it was made.

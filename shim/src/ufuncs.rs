@@ -18,7 +18,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods, PyComplex, PyFloat, PyInt, PyTupl
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::array::{DeferredArray, Shape};
+use crate::array::{DeferredArray, PHANTOM, Shape};
 use crate::dtypes::{Native, element};
 use crate::events::Mood;
 use crate::memory;
@@ -200,11 +200,9 @@ pub(crate) fn weak_element(shim: &Shim, number: &Bound<'_, PyAny>, native: Nativ
     Ok(element(&memory::bytes_at(numpy_api::geometry(&array).data, native.item_bytes)))
 }
 
-/// An element converted to another dtype by NumPy.
-fn converted(shim: &Shim, py: Python<'_>, value: Element, from: Native, to: Native) -> PyResult<Option<Element>> {
-    let Ok(cast) = cast_between(from, to, to.item_bytes) else { return Ok(None) };
-    let Some(cast) = cast else { return Ok(Some(value)) };
-    let _ = (shim, py);
+/// An element converted to another dtype.
+fn converted(value: Element, from: Native, to: Native) -> Option<Element> {
+    let Some(cast) = cast_between(from, to, to.item_bytes).ok()? else { return Some(value) };
     let mut result = Element([0; 32]);
     let pointers = [value.0.as_ptr().cast_mut().cast(), result.0.as_mut_ptr().cast()];
     let strides = [0isize, 0];
@@ -212,13 +210,7 @@ fn converted(shim: &Shim, py: Python<'_>, value: Element, from: Native, to: Nati
     let status: c_int = unsafe {
         (cast.kernel.function)(cast.kernel.context, pointers.as_ptr(), &1isize, strides.as_ptr(), cast.kernel.auxdata)
     };
-    Ok((status == 0).then_some(result))
-}
-
-/// An input of a launch in the making.
-struct Input {
-    source: Source,
-    operand: Option<(Py<storage::Storage>, isize, Axes<isize>, usize)>,
+    (status == 0).then_some(result)
 }
 
 /// A written view in the making.
@@ -247,57 +239,49 @@ pub(crate) struct Map<'a, 'py> {
     pub(crate) mood: Mood,
 }
 
-/// Turns a value into an input for a loop that reads `wanted`.
-fn input<'py>(
-    py: Python<'py>,
-    shim: &Shim,
-    value: &Value<'py>,
-    wanted: Native,
-    shape: &[usize],
-) -> PyResult<Option<Input>> {
-    match value {
-        Value::Weak(number) => {
-            let constant = weak_element(shim, number, wanted)?;
-            let source = Source { origin: Origin::Constant(constant), item_bytes: wanted.item_bytes, cast: None };
-            Ok(Some(Input { source, operand: None }))
-        }
-        Value::Constant { element, native, .. } => {
-            let Some(constant) = converted(shim, py, *element, *native, wanted)? else { return Ok(None) };
-            let source = Source { origin: Origin::Constant(constant), item_bytes: wanted.item_bytes, cast: None };
-            Ok(Some(Input { source, operand: None }))
-        }
-        Value::Array { storage, shape: own, native, .. } => {
+/// Turns a value into a source for a loop that reads `wanted`; which operand an array is, is left open.
+fn source<'py>(shim: &Shim, value: &Value<'py>, wanted: Native) -> PyResult<Option<Source>> {
+    let constant = match value {
+        Value::Weak(number) => weak_element(shim, number, wanted)?,
+        Value::Constant { element, native, .. } => match converted(*element, *native, wanted) {
+            Some(constant) => constant,
+            None => return Ok(None),
+        },
+        Value::Array { native, .. } => {
             let Ok(cast) = cast_between(*native, wanted, wanted.item_bytes) else { return Ok(None) };
-            let source = Source { origin: Origin::Operand(usize::MAX), item_bytes: native.item_bytes, cast };
-            let strides = value.strides_for(shape);
-            Ok(Some(Input { source, operand: Some((storage.clone_ref(py), own.offset, strides, native.item_bytes)) }))
+            return Ok(Some(Source { origin: Origin::Operand(usize::MAX), item_bytes: native.item_bytes, cast }));
         }
-    }
+    };
+    Ok(Some(Source { origin: Origin::Constant(constant), item_bytes: wanted.item_bytes, cast: None }))
 }
 
 impl<'py> Map<'_, 'py> {
     /// Issues the operation. With no targets, fresh arrays are made; `None` when it must be left to the host.
     pub(crate) fn issue(
-        self,
+        &self,
         py: Python<'py>,
         shim: &Shim,
         targets: Option<SmallVec<[Target<'py>; 1]>>,
     ) -> PyResult<Option<SmallVec<[Bound<'py, DeferredArray>; 1]>>> {
-        let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+        let mut sources: SmallVec<[Source; 3]> = SmallVec::new();
+        let mut strides: SmallVec<[Axes<isize>; 3]> = SmallVec::new();
         for (value, wanted) in self.inputs.iter().zip(&self.resolution.inputs) {
-            match input(py, shim, value, *wanted, &self.shape)? {
-                Some(input) => inputs.push(input),
+            match source(shim, value, *wanted)? {
+                Some(source) => sources.push(source),
                 None => return Ok(None),
             }
+            if value.is_array() {
+                strides.push(value.strides_for(&self.shape));
+            }
         }
-        let mask = match &self.mask {
+        let mut mask = match &self.mask {
             None => None,
             Some(value) => {
                 let Some(native) = shim.dtypes.at(shim.dtypes.descr(py, b'?').as_ptr() as usize) else {
                     return Ok(None);
                 };
-                match input(py, shim, value, native, &self.shape)? {
-                    Some(input) => Some(input),
+                match source(shim, value, native)? {
+                    Some(source) => Some(source),
                     None => return Ok(None),
                 }
             }
@@ -306,8 +290,11 @@ impl<'py> Map<'_, 'py> {
         let fresh = targets.is_none();
         let targets = match targets {
             Some(targets) => targets,
-            None => self.fresh_targets(py, shim, &inputs)?,
+            None => self.fresh_targets(py, shim, &strides)?,
         };
+        if let Some(mask) = self.mask.as_ref().filter(|mask| mask.is_array()) {
+            strides.push(mask.strides_for(&self.shape));
+        }
         let mut outputs: SmallVec<[Sink; 1]> = SmallVec::new();
         for (index, (target, native)) in targets.iter().zip(&self.resolution.outputs).enumerate() {
             let Ok(cast) = cast_between(*native, target.native, native.item_bytes) else { return Ok(None) };
@@ -322,24 +309,27 @@ impl<'py> Map<'_, 'py> {
             let (offset, strides) = (target.shape.offset, &target.shape.strides);
             operands.push(walk.operand(&storage, offset, strides, target.native.item_bytes, privilege));
         }
-        let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
-        for input in inputs.into_iter().chain(mask) {
-            let mut source = input.source;
-            if let Some((storage, offset, strides, item_bytes)) = input.operand {
+        let mut strides = strides.iter();
+        for (value, source) in self.inputs.iter().chain(&self.mask).zip(sources.iter_mut().chain(&mut mask)) {
+            // Only arrays have strides.
+            if let Value::Array { storage, shape, native, .. } = value
+                && let Some(strides) = strides.next()
+            {
                 source.origin = Origin::Operand(operands.len());
-                operands.push(walk.operand(&storage, offset, &strides, item_bytes, Privilege::Read));
+                operands.push(walk.operand(storage, shape.offset, strides, native.item_bytes, Privilege::Read));
             }
-            sources.push(source);
         }
-        let mask = (self.mask.is_some()).then(|| sources.pop()).flatten();
         let domain = walk.domain();
         if !fresh && needs_detour(&operands, targets.len(), &domain) {
             return self.detour(py, shim, targets).map(Some);
         }
-        let task =
-            Task::Map { kernel: self.resolution.kernel.clone(), inputs: sources.into_iter().collect(), outputs, mask };
+        let task = Task::Map { kernel: self.resolution.kernel.clone(), inputs: sources, outputs, mask };
         self.launch(py, shim, domain, operands, task, lent)?;
-        Ok(Some(targets.into_iter().map(|target| target.array).collect()))
+        let mut results = SmallVec::new();
+        for target in targets {
+            results.push(target.array);
+        }
+        Ok(Some(results))
     }
 
     fn launch(
@@ -374,12 +364,15 @@ impl<'py> Map<'_, 'py> {
     }
 
     /// Fresh results, ordered as NumPy orders them.
-    fn fresh_targets(&self, py: Python<'py>, shim: &Shim, inputs: &[Input]) -> PyResult<SmallVec<[Target<'py>; 1]>> {
-        let strides: SmallVec<[Axes<isize>; 3]> =
-            inputs.iter().filter_map(|input| input.operand.as_ref().map(|operand| operand.2.clone())).collect();
+    fn fresh_targets(
+        &self,
+        py: Python<'py>,
+        shim: &Shim,
+        inputs: &[Axes<isize>],
+    ) -> PyResult<SmallVec<[Target<'py>; 1]>> {
         let mut targets = SmallVec::new();
         for native in &self.resolution.outputs {
-            let strides = fresh_strides(&self.shape, &strides, native.item_bytes);
+            let strides = fresh_strides(&self.shape, inputs, native.item_bytes);
             targets.push(fresh(py, shim, &self.shape, &strides, *native)?);
         }
         Ok(targets)
@@ -387,28 +380,28 @@ impl<'py> Map<'_, 'py> {
 
     /// Computes into fresh arrays first, then copies: for outputs that overlap what is read at other places.
     fn detour(
-        self,
+        &self,
         py: Python<'py>,
         shim: &Shim,
         targets: SmallVec<[Target<'py>; 1]>,
     ) -> PyResult<SmallVec<[Bound<'py, DeferredArray>; 1]>> {
         let (shape, mood) = (self.shape.clone(), self.mood);
-        let mask = match &self.mask {
+        let inputs = self.inputs.iter().map(|value| value.again(py)).collect();
+        let unmasked =
+            Map { resolution: self.resolution, name: self.name, inputs, mask: None, shape: shape.clone(), mood };
+        let natives: SmallVec<[Native; 1]> = self.resolution.outputs.clone();
+        let Some(results) = unmasked.issue(py, shim, None)? else {
+            return Err(pyo3::exceptions::PyRuntimeError::new_err("an operation could not be computed aside"));
+        };
+        let mut mask = match &self.mask {
+            // What was lent was used, and done, just now.
             Some(Value::Array { storage, shape, native, .. }) => {
                 let (storage, shape) = (storage.clone_ref(py), shape.clone());
                 Some(Value::Array { storage, shape, native: *native, lent: false })
             }
-            Some(Value::Constant { element, native, axes }) => {
-                Some(Value::Constant { element: *element, native: *native, axes: *axes })
-            }
+            Some(mask @ Value::Constant { .. }) => Some(mask.again(py)),
             Some(Value::Weak(_)) | None => None,
         };
-        let unmasked = Map { mask: None, ..self };
-        let natives: SmallVec<[Native; 1]> = unmasked.resolution.outputs.clone();
-        let Some(results) = unmasked.issue(py, shim, None)? else {
-            return Err(pyo3::exceptions::PyRuntimeError::new_err("an operation could not be computed aside"));
-        };
-        let mut mask = mask;
         for ((result, target), native) in results.iter().zip(&targets).zip(natives) {
             let Some((_, value)) = Value::of_deferred(py, shim, result) else { continue };
             let target = Target { array: target.array.clone(), shape: target.shape.clone(), native: target.native };
@@ -430,11 +423,9 @@ pub(crate) fn fresh<'py>(
     let descr = shim.dtypes.descr(py, native.letter);
     let bytes = shape.iter().product::<usize>() * native.item_bytes;
     let handle = memory::field(py, shim, bytes, shape, descr)?;
-    let lengths: Axes<isize> = shape.iter().map(|length| *length as isize).collect();
-    let phantom = storage::phantom(handle, descr, &lengths, strides, 0)?;
-    let array = DeferredArray::of_phantom(phantom, None)?;
-    let shape = array.get().describe(py);
-    Ok(Target { array, shape, native })
+    let (phantom, owner) = storage::phantom(handle, descr, numpy_api::signed(shape), strides, 0)?;
+    let shape = Shape::of(&phantom, PHANTOM);
+    Ok(Target { array: DeferredArray::over(phantom, owner, None)?, shape, native })
 }
 
 /// Whether a written view (the first `written` operands) shares bytes with a read one at other places.
@@ -491,6 +482,18 @@ pub(crate) fn copy<'py>(
 
 /// The shape that values broadcast to, if they do.
 pub(crate) fn common_shape(values: &[Value<'_>]) -> Option<Axes<usize>> {
+    // Mostly all arrays have one shape, and the rest is numbers.
+    let mut arrays = values.iter().filter_map(|value| match value {
+        Value::Array { shape, .. } => Some(&shape.shape[..]),
+        Value::Constant { axes, .. } if *axes > 0 => Some(&[][..]),
+        Value::Constant { .. } | Value::Weak(_) => None,
+    });
+    if let Some(first) = arrays.next()
+        && !first.is_empty()
+        && arrays.all(|other| other == first)
+    {
+        return Some(Axes::from_slice(first));
+    }
     let shapes: SmallVec<[Axes<usize>; 3]> = values.iter().map(Value::shape).collect();
     broadcast(&shapes)
 }

@@ -162,14 +162,17 @@ impl<'py> Value<'py> {
         match self {
             Value::Weak(_) => Axes::new(),
             Value::Constant { axes, .. } => (0..*axes).map(|_| 1).collect(),
-            Value::Array { shape, .. } => shape.shape.clone(),
+            Value::Array { shape, .. } => Axes::from_slice(&shape.shape),
         }
     }
 
     /// Byte strides along the axes of a result of `shape`, which the value broadcasts to.
     pub(crate) fn strides_for(&self, shape: &[usize]) -> Axes<isize> {
         match self {
-            Value::Weak(_) | Value::Constant { .. } => shape.iter().map(|_| 0).collect(),
+            Value::Weak(_) | Value::Constant { .. } => Axes::from_elem(0, shape.len()),
+            Value::Array { shape: own, .. } if *own.shape == *shape && !shape.contains(&1) => {
+                Axes::from_slice(&own.strides)
+            }
             Value::Array { shape: own, .. } => {
                 let missing = shape.len() - own.shape.len();
                 let stride = |axis: usize| match axis.checked_sub(missing) {
@@ -177,6 +180,24 @@ impl<'py> Value<'py> {
                     Some(_) | None => 0,
                 };
                 (0..shape.len()).map(stride).collect()
+            }
+        }
+    }
+
+    /// Whether it is a view of a field.
+    pub(crate) fn is_array(&self) -> bool {
+        matches!(self, Value::Array { .. })
+    }
+
+    /// The same value once more.
+    pub(crate) fn again(&self, py: Python<'py>) -> Value<'py> {
+        match self {
+            Value::Weak(number) => Value::Weak(number.clone()),
+            Value::Constant { element, native, axes } => {
+                Value::Constant { element: *element, native: *native, axes: *axes }
+            }
+            Value::Array { storage, shape, native, lent } => {
+                Value::Array { storage: storage.clone_ref(py), shape: shape.clone(), native: *native, lent: *lent }
             }
         }
     }
@@ -212,7 +233,7 @@ fn snapshot<'py>(shim: &Shim, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
 /// The shape that shapes broadcast to; `None` when they do not.
 pub(crate) fn broadcast(shapes: &[Axes<usize>]) -> Option<Axes<usize>> {
     let axes = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
-    let mut result: Axes<usize> = (0..axes).map(|_| 1).collect();
+    let mut result: Axes<usize> = Axes::from_elem(1, axes);
     for shape in shapes {
         let missing = axes - shape.len();
         for (axis, length) in shape.iter().enumerate() {
@@ -227,6 +248,23 @@ pub(crate) fn broadcast(shapes: &[Axes<usize>]) -> Option<Axes<usize>> {
     Some(result)
 }
 
+/// The axes that are not of length 1.
+pub(crate) fn long_axes(shape: &[usize]) -> Axes<usize> {
+    let mut axes = Axes::new();
+    for (axis, length) in shape.iter().enumerate() {
+        if *length != 1 {
+            axes.push(axis);
+        }
+    }
+    axes
+}
+
+/// Whether a shape broadcasts to another one.
+pub(crate) fn broadcasts_to(lengths: &[usize], shape: &[usize]) -> bool {
+    let fits = |(length, wanted): (&usize, &usize)| *length == 1 || length == wanted;
+    lengths.len() <= shape.len() && lengths.iter().rev().zip(shape.iter().rev()).all(fits)
+}
+
 /// The order in which a launch walks a result's axes: longest stride of the written view first, axes of length 1 left
 /// out, and the axes along which the written view goes backwards.
 pub(crate) struct Walk {
@@ -238,16 +276,22 @@ pub(crate) struct Walk {
 impl Walk {
     /// The walk of a written view.
     pub(crate) fn of(shape: &[usize], strides: &[isize]) -> Walk {
-        let mut axes: Axes<usize> = (0..shape.len()).filter(|axis| shape[*axis] != 1).collect();
-        axes.sort_by_key(|axis| std::cmp::Reverse(strides[*axis].unsigned_abs()));
-        let backwards = axes.iter().map(|axis| strides[*axis] < 0).collect();
-        Walk { axes, backwards, shape: shape.iter().copied().collect() }
+        let mut axes = long_axes(shape);
+        let reach = |axis: &usize| strides[*axis].unsigned_abs();
+        if !axes.is_sorted_by(|outer, inner| reach(outer) >= reach(inner)) {
+            axes.sort_by_key(|axis| std::cmp::Reverse(reach(axis)));
+        }
+        let mut backwards = Axes::from_elem(false, axes.len());
+        for (axis, backwards) in axes.iter().zip(&mut backwards) {
+            *backwards = strides[*axis] < 0;
+        }
+        Walk { axes, backwards, shape: Axes::from_slice(shape) }
     }
 
     /// A walk with the axes in a given order, none backwards.
     pub(crate) fn in_order(shape: &[usize], axes: Axes<usize>) -> Walk {
-        let backwards = axes.iter().map(|_| false).collect();
-        Walk { axes, backwards, shape: shape.iter().copied().collect() }
+        let backwards = Axes::from_elem(false, axes.len());
+        Walk { axes, backwards, shape: Axes::from_slice(shape) }
     }
 
     /// Where an axis of the result is among the launch's.
@@ -257,20 +301,24 @@ impl Walk {
 
     /// Lengths of the launch's axes.
     pub(crate) fn domain(&self) -> Axes<usize> {
-        self.axes.iter().map(|axis| self.shape[*axis]).collect()
+        let mut lengths = Axes::from_elem(0, self.axes.len());
+        for (axis, length) in self.axes.iter().zip(&mut lengths) {
+            *length = self.shape[*axis];
+        }
+        lengths
     }
 
     /// A view with these strides over the result's axes, along the walk.
     pub(crate) fn view(&self, offset: isize, strides: &[isize], item_bytes: usize) -> View {
         let mut start = offset;
-        let mut along = Axes::new();
-        for (axis, backwards) in self.axes.iter().zip(&self.backwards) {
+        let mut along = Axes::from_elem(0, self.axes.len());
+        for ((axis, backwards), along) in self.axes.iter().zip(&self.backwards).zip(&mut along) {
             let stride = strides[*axis];
             if *backwards {
                 start += (self.shape[*axis] as isize - 1) * stride;
-                along.push(-stride);
+                *along = -stride;
             } else {
-                along.push(stride);
+                *along = stride;
             }
         }
         View { offset: start, strides: along, item_bytes }
@@ -296,7 +344,7 @@ pub(crate) fn fresh_strides(shape: &[usize], operands: &[Axes<isize>], item_byte
 
 /// Byte strides without gaps, the axes in the given order, innermost first.
 pub(crate) fn ordered_strides(shape: &[usize], order: &[usize], item_bytes: usize) -> Axes<isize> {
-    let mut strides: Axes<isize> = shape.iter().map(|_| 0).collect();
+    let mut strides: Axes<isize> = Axes::from_elem(0, shape.len());
     let mut next = item_bytes as isize;
     for axis in order {
         strides[*axis] = next;
@@ -332,7 +380,10 @@ pub(crate) fn iteration_order(shape: &[usize], operands: &[Axes<isize>]) -> Axes
     let axes = shape.len();
     let stride = |operand: &Axes<isize>, axis: usize| if shape[axis] == 1 { 0 } else { operand[axis].unsigned_abs() };
     // Innermost first, as NumPy keeps them; insertion sort with NumPy's treatment of ties and zero strides.
-    let mut order: Axes<usize> = (0..axes).rev().collect();
+    let mut order: Axes<usize> = Axes::from_elem(0, axes);
+    for (position, axis) in order.iter_mut().enumerate() {
+        *axis = axes - 1 - position;
+    }
     for start in 1..axes {
         let moving = order[start];
         let mut target = start;

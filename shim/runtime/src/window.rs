@@ -237,7 +237,9 @@ impl<B: Backend> Runtime<B> {
         {
             let mut window = self.window.lock();
             if let Some(first) = window.first().map(|launch| launch.sequence) {
-                let closed = std::mem::take(&mut *window);
+                // The next one is likely to grow as long.
+                let next = Vec::with_capacity(window.len());
+                let closed = std::mem::replace(&mut *window, next);
                 // What comes after the awaited launch is the background thread's.
                 if first <= sequence {
                     self.executor.append(closed)

@@ -159,7 +159,6 @@ fn like<'py>(
     };
     let Some(strides) = copied_strides(&own, &order, item_bytes) else { return Ok(None) };
     let handle = memory::field(py, shim, own.size() * item_bytes, &own.shape, &descr)?;
-    let lengths: SmallVec<[isize; 4]> = own.shape.iter().map(|length| *length as isize).collect();
-    let phantom = storage::phantom(handle, &descr, &lengths, &strides, 0)?;
-    Ok(Some(DeferredArray::of_phantom(phantom, None)?))
+    let (phantom, owner) = storage::phantom(handle, &descr, numpy_api::signed(&own.shape), &strides, 0)?;
+    Ok(Some(DeferredArray::over(phantom, owner, None)?))
 }

@@ -15,6 +15,7 @@ use crate::dtypes::{Native, element};
 use crate::host;
 use crate::index;
 use crate::memory;
+use crate::numpy_api;
 use crate::report::How;
 use crate::state::{Shim, shim};
 use crate::storage;
@@ -46,14 +47,13 @@ pub(crate) fn unfilled<'py>(
     let item_bytes: usize = descr.getattr("itemsize")?.extract()?;
     let Some(bytes) = size.checked_mul(item_bytes) else { return Ok(None) };
     let handle = memory::field(py, shim, bytes, shape, descr)?;
-    let axes: Axes<isize> = shape.iter().map(|length| *length as isize).collect();
     let mut order: Axes<usize> = (0..shape.len()).collect();
     if !column_major {
         order.reverse();
     }
     let strides = ordered_strides(shape, &order, item_bytes);
-    let phantom = storage::phantom(handle, descr, &axes, &strides, 0)?;
-    Ok(Some(DeferredArray::of_phantom(phantom, None)?))
+    let (phantom, owner) = storage::phantom(handle, descr, numpy_api::signed(shape), &strides, 0)?;
+    Ok(Some(DeferredArray::over(phantom, owner, None)?))
 }
 
 /// Fills a fresh array's bytes with an element of its own size.

@@ -19,6 +19,7 @@ use smallvec::smallvec;
 use crate::array::DeferredArray;
 use crate::dtypes::element;
 use crate::memory;
+use crate::numpy_api;
 use crate::report::How;
 use crate::state::{Shim, shim};
 use crate::storage;
@@ -64,8 +65,8 @@ fn random_fill<'py>(
         let fill = Fill::with_stretches(&draw_of, state_of(&told)?, count as u64, words as u64);
         holder.write(told, &target.fill(fill)?)
     })?;
-    let lengths: Vec<isize> = shape.iter().map(|length| *length as isize).collect();
-    let made = DeferredArray::of_phantom(storage::phantom(handle, dtype, &lengths, &strides, 0)?, None)?;
+    let (phantom, owner) = storage::phantom(handle, dtype, numpy_api::signed(&shape), &strides, 0)?;
+    let made = DeferredArray::over(phantom, owner, None)?;
     if shim.settings.report {
         shim.report.lock().note(py, draw, How::Native, 0, 0.0);
     }

@@ -24,7 +24,7 @@ use crate::state::Shim;
 use crate::storage::Purpose;
 use crate::task::{Origin, Source, Task};
 use crate::ufuncs::{self, cast_between};
-use crate::values::{Kind, Walk, iteration_order, ordered_strides};
+use crate::values::{Kind, Walk, iteration_order, long_axes, ordered_strides};
 
 /// What a reduction is asked to do.
 #[derive(Default)]
@@ -141,13 +141,17 @@ impl Layout {
     where
         [T; 4]: smallvec::Array<Item = T>,
     {
-        entries.iter().zip(folded).filter(|(_, folded)| keepdims || !**folded).map(|(entry, _)| *entry).collect()
+        let mut kept = Axes::new();
+        for (entry, _) in entries.iter().zip(folded).filter(|(_, folded)| keepdims || !**folded) {
+            kept.push(*entry);
+        }
+        kept
     }
 }
 
 /// Plans the walk; `None` when the order is not modelled.
 fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, in_order: bool) -> Option<Layout> {
-    let mut order: Axes<usize> = (0..shape.shape.len()).filter(|axis| shape.shape[*axis] != 1).collect();
+    let mut order = long_axes(&shape.shape);
     if order.iter().any(|axis| shape.strides[*axis] == 0) {
         return None;
     }
@@ -186,16 +190,17 @@ fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, i
     } else {
         return None;
     };
-    let lengths: Axes<usize> = (0..folded.len()).map(|axis| if folded[axis] { 1 } else { shape.shape[axis] }).collect();
+    let mut lengths = Axes::from_slice(&shape.shape);
+    for (length, _) in lengths.iter_mut().zip(folded).filter(|(_, folded)| **folded) {
+        *length = 1;
+    }
     let whole =
         ordered_strides(&lengths, &iteration_order(&shape.shape, std::slice::from_ref(&shape.strides)), item_bytes);
-    Some(Layout {
-        walk: Walk::in_order(&shape.shape, order),
-        work,
-        along: (0..folded.len()).map(|axis| if lengths[axis] == 1 { 0 } else { whole[axis] }).collect(),
-        lengths,
-        strides: whole,
-    })
+    let mut along = Axes::from_slice(&whole);
+    for (stride, _) in along.iter_mut().zip(&lengths).filter(|(_, length)| **length == 1) {
+        *stride = 0;
+    }
+    Some(Layout { walk: Walk::in_order(&shape.shape, order), work, along, lengths, strides: whole })
 }
 
 /// Whether a sum starts from -0 and not +0, a matter of NumPy's version: asked of it once.

@@ -29,7 +29,7 @@ use crate::ops::create;
 use crate::state::{Shim, shim, started};
 use crate::storage::Storage;
 use crate::ufuncs::{self, Target};
-use crate::values::{Value, broadcast, ordered_strides};
+use crate::values::{Value, broadcasts_to, ordered_strides};
 
 /// Bytes that a shard asks for or sends at a time, of all others together.
 const CHUNK_BYTES: usize = 1 << 26;
@@ -322,8 +322,7 @@ pub(crate) fn put<'py>(
     let mut shape: Axes<usize> = indices.lengths().clone();
     shape.extend(own.shape.iter().skip(1).copied());
     let lengths = value.shape();
-    if shape.is_empty() || lengths.len() > shape.len() || broadcast(&[lengths, shape.clone()]).as_ref() != Some(&shape)
-    {
+    if shape.is_empty() || !broadcasts_to(&lengths, &shape) {
         return Ok(false);
     }
     // The values as they are written: of the array's type, one after the other.
