@@ -13,7 +13,7 @@ use crate::methods::{on_host, with_self};
 use crate::operators::{Outcome, numpy_ufunc};
 use crate::ops::{reduce, scan};
 use crate::resident;
-use crate::state::{Shim, started};
+use crate::state::{self, Shim, started};
 
 /// Reductions with NumPy's signature `(axis, dtype, out, keepdims, initial, where)`.
 macro_rules! reductions {
@@ -52,6 +52,12 @@ fn parameters(name: &str) -> &'static [&'static str] {
     }
 }
 
+/// Elements below which NumPy folds what was waited for, at once: all of a middling array, or a small one along an axis.
+pub(crate) fn most_at_once(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> usize {
+    let whole = args.is_empty() && kwargs.is_none_or(|kwargs| kwargs.is_empty());
+    if whole { state::middling() } else { state::min_chunk() }
+}
+
 fn fold<'py>(
     array: &Bound<'py, DeferredArray>,
     name: &'static str,
@@ -61,7 +67,7 @@ fn fold<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
-    if let Some(done) = resident::method(array, name, args, kwargs)? {
+    if let Some(done) = resident::method(array, name, args, kwargs, most_at_once(args, kwargs))? {
         return Ok(done);
     }
     let outcome = match request(shim, name, args, kwargs)? {
@@ -179,7 +185,7 @@ fn arg_extreme<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
-    if let Some(done) = resident::method(array, name, args, kwargs)? {
+    if let Some(done) = resident::method(array, name, args, kwargs, most_at_once(args, kwargs))? {
         return Ok(done);
     }
     let mut axis = args.get_item(0).ok();

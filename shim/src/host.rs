@@ -71,8 +71,8 @@ fn unwrap_noting<'py>(
     Ok(object.clone())
 }
 
-/// Whether a deferred array or a future is in a container (so that others, which the callee may change, are passed as they are).
-fn holds_ours(object: &Bound<'_, PyAny>) -> bool {
+/// Whether something is a deferred array or a future, or a container of one (so that others, which the callee may change, are passed as they are).
+pub(crate) fn holds_ours(object: &Bound<'_, PyAny>) -> bool {
     holds(object, |item| deferred(item).is_some() || future(item).is_some())
 }
 

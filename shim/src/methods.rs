@@ -16,12 +16,15 @@ use crate::numpy_api::{self, flag};
 use crate::operators;
 use crate::ops::{create, sort};
 use crate::resident;
-use crate::state::{Shim, started};
+use crate::state::{self, Shim, started};
 use crate::storage::{self, Purpose};
 
 /// Methods that always give something new, no larger than the array.
 const GIVE_NEW: [&str; 11] =
     ["argsort", "cumprod", "cumsum", "item", "mean", "round", "std", "tobytes", "tolist", "trace", "var"];
+
+/// Those of them that give one number for all of an array.
+const FOLDING: [&str; 4] = ["mean", "std", "trace", "var"];
 
 /// Methods that NumPy writes in C and whose handler is ours: no frame of it is in a traceback.
 const PICKING: [&str; 7] = ["argpartition", "compress", "nonzero", "partition", "put", "repeat", "take"];
@@ -35,8 +38,9 @@ fn dispatch<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let shim = started(py);
+    let most = if FOLDING.contains(&name) { folds::most_at_once(args, kwargs) } else { state::min_chunk() };
     if GIVE_NEW.contains(&name)
-        && let Some(done) = resident::method(array, name, args, kwargs)?
+        && let Some(done) = resident::method(array, name, args, kwargs, most)?
     {
         return Ok(done);
     }

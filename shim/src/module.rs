@@ -329,7 +329,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__doc__", "The deferred array and the runtime behind it.")?;
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;
-    module.add("small_functions", state::small_functions(py))?;
+    module.add("functions_at_once", state::functions_at_once(py))?;
     crate::rounds::register(module)?;
     crate::future::exact::register(module)?;
     crate::ops::mean::register(module)?;

@@ -7,7 +7,7 @@
 use pyo3::Borrowed;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::{DeferredArray, deferred};
@@ -61,24 +61,35 @@ impl DeferredArray {
     }
 }
 
-/// A function whose result does not outgrow its operands, on small ones that are done: NumPy's own on their memory. `None` for others.
+/// The elements below which the operands of a call are small enough for NumPy's own function at once; `None` for other functions.
+fn most_elements(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+) -> PyResult<Option<usize>> {
+    let Some(chunks) = state::functions_at_once(py).get_item(function)? else { return Ok(None) };
+    let (whole, along): (usize, usize) = chunks.extract()?;
+    let axis = kwargs.get_item(pyo3::intern!(py, "axis"))?.is_some_and(|axis| !axis.is_none());
+    let chunks = if axis || args.len() > 1 { along } else { whole };
+    Ok(Some(state::min_chunk().saturating_mul(chunks)))
+}
+
+/// A function in the table of those, on operands that are done and small enough for it: NumPy's own on their memory. `None` for others.
 fn small<'py>(
     py: Python<'py>,
     function: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
     kwargs: &Bound<'py, PyDict>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if state::is_several() || !state::small_functions(py).contains(function)? {
+    if state::is_several() {
         return Ok(None);
     }
+    let Some(most) = most_elements(py, function, args, kwargs)? else { return Ok(None) };
     let shim = started(py);
     let fits = |operand: &Bound<'py, PyAny>| match deferred(operand) {
-        Some(array) => {
-            array.get().describe(py).size() < state::min_chunk() && operators::is_resident(py, shim, operand)
-        }
-        None => {
-            !operand.is_instance_of::<PyList>() && !operand.is_instance_of::<PyTuple>() && future(operand).is_none()
-        }
+        Some(array) => array.get().count(py) < most && operators::is_resident(py, shim, operand),
+        None => !host::holds_ours(operand),
     };
     let has_options = kwargs.values().iter().any(|value| deferred(&value).is_some() || future(&value).is_some());
     // A third one may be for the result.

@@ -336,21 +336,29 @@ unsafe fn stand_in(result: Object, operand: Object) -> Object {
     }
 }
 
-/// A method of a small array that was waited for, with nothing but plain numbers as arguments, that gives a new object: NumPy's own
-/// on the memory; `None` when there is more to it.
+/// A method of an array of less than `most` elements that was waited for, with nothing but plain numbers as arguments, that gives a
+/// new object: NumPy's own on the memory; `None` when there is more to it.
 pub(crate) fn method<'py>(
     array: &Bound<'py, DeferredArray>,
     name: &str,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
+    most: usize,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let plain = |value: &Bound<'py, PyAny>| {
         // SAFETY: a live object.
         value.is_none() || value.is_exact_instance_of::<PyBool>() || unsafe { slots::is_number(value.as_ptr()) }
     };
-    let Some(alias) = alias_of(py, array.get()) else { return Ok(None) };
-    let fits = numpy_api::geometry(&alias).size() < small()
+    let alias = match alias_of(py, array.get()) {
+        Some(alias) => alias,
+        None if array.get().is_selection(py) || array.get().count(py) >= most => return Ok(None),
+        None => match array.get().resident_alias(py, state::started(py))? {
+            Some(alias) => alias,
+            None => return Ok(None),
+        },
+    };
+    let fits = numpy_api::geometry(&alias).size() < most
         && args.iter().all(|value| plain(&value))
         && kwargs.is_none_or(|kwargs| kwargs.iter().all(|(_, value)| plain(&value)));
     if fits { alias.call_method(name, args, kwargs).map(Some) } else { Ok(None) }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule, PySet};
+use pyo3::types::{PyDict, PyModule};
 
 use crate::dtypes::Dtypes;
 use crate::events::Origins;
@@ -62,6 +62,15 @@ pub(crate) fn min_chunk() -> usize {
     MIN_CHUNK.load(Ordering::Relaxed)
 }
 
+/// Chunks of an array that is middling: one pass over it by NumPy, at once, takes no longer than a launch and the wait for it.
+pub(crate) const MIDDLING_CHUNKS: usize = 4;
+
+/// Elements from which on an array is not even middling. On several shards, whose parts are elsewhere, none is.
+#[inline]
+pub(crate) fn middling() -> usize {
+    if is_several() { min_chunk() } else { min_chunk().saturating_mul(MIDDLING_CHUNKS) }
+}
+
 /// Whether the program has waited for a launch already.
 #[inline]
 pub(crate) fn is_synced(sequence: Sequence) -> bool {
@@ -85,11 +94,11 @@ pub(crate) fn array_functions(py: Python<'_>) -> Bound<'_, PyDict> {
     TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
 }
 
-/// Functions of NumPy whose results do not outgrow their operands and are no views of them: on small ones that are done they run at once.
-pub(crate) fn small_functions(py: Python<'_>) -> Bound<'_, PySet> {
-    static TABLE: PyOnceLock<Py<PySet>> = PyOnceLock::new();
-    let made = TABLE.get_or_try_init(py, || PySet::empty(py).map(Bound::unbind));
-    made.expect("an empty set is made").bind(py).clone()
+/// Functions of NumPy whose results are no views of their operands: on ones that are done they run at once, up to a number of chunks
+/// for a call that names no axis, and one for a call that does.
+pub(crate) fn functions_at_once(py: Python<'_>) -> Bound<'_, PyDict> {
+    static TABLE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
 }
 
 /// Python functions that answer methods, by name.

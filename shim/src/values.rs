@@ -353,6 +353,15 @@ pub(crate) fn ordered_strides(shape: &[usize], order: &[usize], item_bytes: usiz
     strides
 }
 
+/// Byte strides with 0 for the axes of one element.
+pub(crate) fn moving_strides(lengths: &[usize], strides: &[isize]) -> Axes<isize> {
+    let mut moving = Axes::from_slice(strides);
+    for (stride, _) in moving.iter_mut().zip(lengths).filter(|(_, length)| **length == 1) {
+        *stride = 0;
+    }
+    moving
+}
+
 /// Byte strides of a copy of an array, in an order as NumPy names it: 'C', 'F', 'A' or 'K'; `None` for any other name.
 ///
 /// Unlike the iterator's order, 'K' sorts by stride alone: an axis that repeats its elements comes innermost.

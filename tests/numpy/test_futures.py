@@ -18,6 +18,8 @@ FUTURES = {
     "C": "c.sum()", "Z": "(a * 0).sum()", "O": "(i * 0).sum()", "N": "n.sum()", "B": "np.bitwise_or.reduce(i, axis=None)",
 }
 PREPARE = "import copy, math, cmath, operator, pickle, struct, fractions, decimal, numbers, random, statistics, array, itertools\nb = (a * 2).astype('f4')\n"
+# What was waited for already is folded at once.
+PREPARE += "a, h, i, u, c, n = (y.copy() for y in (a, h, i, u, c, n))\n"
 
 AHEAD = rows(r"""
 F

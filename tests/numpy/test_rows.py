@@ -173,6 +173,26 @@ v = a[3]\nv.shape = (-1, 2)\nv[0, 1] = 5\nresult = v
 v = a[3]\nv.dtype = 'i8'\nresult = v[2]
 """)
 
+# What NumPy's own code does at once on middling arrays.
+AT_ONCE = rows(r"""
+np.roll(w, 3), np.roll(w, 1, 0), np.roll(w, (1, 2), (0, 1)), np.roll(f, 2).flags.f_contiguous
+np.pad(w, 1), np.pad(i, ((1, 2), (0, 3)), mode='edge'), np.pad(f, 2, mode='wrap').strides
+np.delete(w, 5), np.delete(w, [1, 2], axis=0), np.delete(f, 1, 1).strides
+np.insert(w, 3, 1.5, axis=1), np.insert(i, 2, 7), np.append(w, 2.0), np.append(w, a, axis=0)
+np.triu(w), np.tril(f, -1), np.tril(m)
+np.trace(w), w.trace(1), np.trace(q), np.trace(f, axis1=1, axis2=0)
+w.sum(), np.sum(i), np.sum(f), u.sum(), m.sum(), np.sum(w, keepdims=True), np.sum(j, dtype='f4'), w.sum(0), np.max(f, 1)
+w.mean(), w.std(), w.var(ddof=1), np.var(i), np.median(w), np.average(w), np.ptp(w), w.max(), f.min(), np.nanmax(w), np.nanstd(f)
+w.argmax(), np.argmin(f), w.any(), np.all(m), np.count_nonzero(m), type(w.sum()), type(m.any())
+np.packbits(m), np.packbits(m, axis=0), np.unpackbits(u), np.take_along_axis(w, np.argsort(w, 1), 1)
+np.array_equal(a, a), np.array_equal(a, w)
+y = np.roll(w, 1)\ny[0] = 9\nw[1] = 3\nresult = w, y, y.flags.owndata, y.base is None
+y = np.pad(w, 1)\ny += 1\nresult = y.sum(), y * 2
+np.sum(w, axis=5)
+np.roll(w, 'x')
+np.pad(w, -1)
+""")
+
 
 @pytest.mark.parametrize("text", READS + WORK + WRITES + BETWEEN + FROZEN)
 def test_looked_at(text):
@@ -226,4 +246,9 @@ np.interp(a[3], l, a[4]), np.searchsorted(l, a[3]), np.average(a[3], weights=l),
 
 @pytest.mark.parametrize("text", FEW)
 def test_few_elements(text):
+    check(text, LOOKED_AT, warned=True)
+
+
+@pytest.mark.parametrize("text", AT_ONCE)
+def test_at_once(text):
     check(text, LOOKED_AT, warned=True)

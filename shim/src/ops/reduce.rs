@@ -24,7 +24,7 @@ use crate::state::Shim;
 use crate::storage::Purpose;
 use crate::task::{Origin, Source, Task};
 use crate::ufuncs::{self, cast_between};
-use crate::values::{Kind, Walk, iteration_order, long_axes, ordered_strides};
+use crate::values::{Kind, Walk, iteration_order, long_axes, moving_strides, ordered_strides};
 
 /// What a reduction is asked to do.
 #[derive(Default)]
@@ -128,12 +128,7 @@ impl Layout {
     fn row_major(&mut self, item_bytes: usize) {
         let order: Axes<usize> = (0..self.lengths.len()).rev().collect();
         self.strides = ordered_strides(&self.lengths, &order, item_bytes);
-        self.along = self
-            .lengths
-            .iter()
-            .zip(&self.strides)
-            .map(|(length, stride)| if *length == 1 { 0 } else { *stride })
-            .collect();
+        self.along = moving_strides(&self.lengths, &self.strides);
     }
 
     /// What of a list of one entry for each of the operand's axes is the result's.
@@ -196,10 +191,7 @@ fn layout(shape: &Shape, folded: &[bool], item_bytes: usize, needs_runs: bool, i
     }
     let whole =
         ordered_strides(&lengths, &iteration_order(&shape.shape, std::slice::from_ref(&shape.strides)), item_bytes);
-    let mut along = Axes::from_slice(&whole);
-    for (stride, _) in along.iter_mut().zip(&lengths).filter(|(_, length)| **length == 1) {
-        *stride = 0;
-    }
+    let along = moving_strides(&lengths, &whole);
     Some(Layout { walk: Walk::in_order(&shape.shape, order), work, along, lengths, strides: whole })
 }
 
