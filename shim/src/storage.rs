@@ -254,7 +254,11 @@ pub(crate) fn alias<'py>(
     pinned: bool,
     purpose: Purpose,
 ) -> PyResult<Bound<'py, PyAny>> {
-    bring(py, shim, storage.get().field(), &numpy_api::bytes_of(phantom, PHANTOM)?, purpose)?;
+    match shim.shards {
+        // All of it is here.
+        1 => await_field(py, shim, storage.get().field(), purpose)?,
+        _ => bring(py, shim, storage.get().field(), &numpy_api::bytes_of(phantom, PHANTOM)?, purpose)?,
+    }
     over_field(py, phantom, storage, pinned)
 }
 

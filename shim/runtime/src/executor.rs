@@ -32,7 +32,7 @@ use crate::closed::Closed;
 use crate::field::{Field, Sequence};
 use crate::fuse;
 use crate::group::{Group, Split};
-use crate::launch::{Backend, Cut, Launch, Parallel, Work};
+use crate::launch::{Backend, Cut, Effort, Launch, Parallel, Work};
 use crate::mapper::Mapper;
 use crate::owed::{Ledger, Owed, Terms};
 use crate::partition::Partition;
@@ -389,7 +389,10 @@ impl<B: Backend> Executor<B> {
         match group.split {
             Split::Single => vec![Cut::Rows(own.clone())],
             Split::Rows => {
-                let colours = self.mapper.colours(own.len(), elements / group.rows.max(1));
+                let row_elements = elements / group.rows.max(1);
+                let brief = self.mapper.is_brief(own.len() * row_elements * group.members.len())
+                    && group.members.iter().all(|member| self.backend.effort(&member.launch.task) == Effort::Reading);
+                let colours = if brief { 1 } else { self.mapper.colours(own.len(), row_elements) };
                 let partition = Partition { length: own.len(), colours };
                 let tiles = (0..colours).map(|colour| partition.tile(colour)).filter(|tile| !tile.is_empty());
                 tiles.map(|tile| Cut::Rows(own.start + tile.start..own.start + tile.end)).collect()

@@ -93,7 +93,8 @@ struct Admission {
 impl<T: Clone> Draft<T> {
     fn new() -> Draft<T> {
         Draft {
-            members: Vec::new(),
+            // Most windows that are waited for are short, and members take up much room.
+            members: Vec::with_capacity(1),
             touches: FxHashMap::default(),
             renamed: FxHashMap::default(),
             accumulates: false,

@@ -27,6 +27,9 @@ pub struct Mapper {
 /// Tiles for each processor: a few, so that a processor that the system slows down does not hold up the rest.
 const TILES_PER_PROCESSOR: usize = 4;
 
+/// Tiles that one thread has done with before another one is awake, if no element takes longer than to read it.
+const BRIEF_TILES: usize = 4;
+
 /// Least part of a row that a tile of columns reads: a page.
 const LEAST_RUN_BYTES: usize = 4096;
 
@@ -58,6 +61,11 @@ impl Mapper {
             return finest;
         }
         finest.min(row_bytes / LEAST_RUN_BYTES).clamp(1, self.processors)
+    }
+
+    /// Whether so many steps, each for one element and no longer than reading it, are done before another thread is awake.
+    pub(crate) fn is_brief(&self, steps: usize) -> bool {
+        self.min_tile > 1 && steps < self.min_tile * BRIEF_TILES
     }
 
     /// Bytes from which a result that can be made again need not be stored: what no cache holds.
