@@ -173,7 +173,7 @@ v = a[3]\nv.shape = (-1, 2)\nv[0, 1] = 5\nresult = v
 v = a[3]\nv.dtype = 'i8'\nresult = v[2]
 """)
 
-# What NumPy's own code does at once on middling arrays.
+# What folds, moves and cuts middling arrays, some of it by NumPy's own code at once.
 AT_ONCE = rows(r"""
 np.roll(w, 3), np.roll(w, 1, 0), np.roll(w, (1, 2), (0, 1)), np.roll(f, 2).flags.f_contiguous
 np.pad(w, 1), np.pad(i, ((1, 2), (0, 3)), mode='edge'), np.pad(f, 2, mode='wrap').strides
