@@ -6,6 +6,8 @@ use legate_runtime::Mapper;
 
 /// Fewest elements worth deferring, by default: below it NumPy does an operation in less time than a hand-over costs.
 const DEFAULT_MIN_CHUNK: usize = 32_768;
+/// Smallest tiles in the smallest part of an array that a shard has to itself.
+const TILES_IN_SHARE: usize = 8;
 /// Launches in a window, by default.
 const DEFAULT_WINDOW: usize = 128;
 
@@ -59,6 +61,12 @@ impl Settings {
             show_plan: switch("LEGATE_SHOW_PLAN", false),
             profile: switch("LEGATE_PROFILE", false),
         }
+    }
+
+    /// Fewest elements of a shard's part of an array: several tiles' worth, since neighbours must then be told about it. Where
+    /// single elements are tiles, as in tests, they are parts too.
+    pub(crate) fn min_share(&self) -> usize {
+        if self.min_chunk == 1 { 1 } else { self.min_chunk.saturating_mul(TILES_IN_SHARE) }
     }
 
     /// The settings of a runtime that runs.

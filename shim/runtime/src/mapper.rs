@@ -9,9 +9,11 @@ pub struct Mapper {
     pub cpus: usize,
     /// Processors that tiles are cut for; more than `cpus` in tests, so that small machines cut as large ones do.
     pub processors: usize,
-    /// Fewest elements worth a tile; arrays below it are host arrays. Also the fewest worth a shard's part of an array: where parts
-    /// would be smaller and every shard has what an operation reads, each does all of it.
+    /// Fewest elements worth a tile; arrays below it are host arrays.
     pub min_tile: usize,
+    /// Fewest elements worth a shard's part of an array: where parts would be smaller and every shard has what an operation
+    /// reads, each does all of it.
+    pub min_share: usize,
     /// Launches after which a window closes.
     pub window: usize,
     /// Closed windows that may wait to be run before issue waits.
@@ -85,7 +87,7 @@ impl Mapper {
 
     /// Elements from which an operation on what every shard has is shared out.
     pub(crate) fn min_spread(&self, shards: usize) -> usize {
-        self.min_tile.saturating_mul(shards).min(self.min_tile.max(MOST_COPIED))
+        self.min_share.saturating_mul(shards).min(self.min_tile.max(MOST_COPIED))
     }
 }
 
@@ -99,6 +101,7 @@ mod tests {
             cpus: 2,
             processors: 2,
             min_tile: 1000,
+            min_share: 1000,
             window: 64,
             run_ahead: 4,
             fusion: true,

@@ -56,6 +56,7 @@ fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u6
         cpus: 1,
         processors: 1 + seed as usize % 2,
         min_tile: 1,
+        min_share: 1,
         window: 16,
         run_ahead: 2,
         fusion,

@@ -78,6 +78,7 @@ impl Shard {
             cpus: 1,
             processors: 1,
             min_tile: 1,
+            min_share: 1,
             window: 64,
             run_ahead: 2,
             fusion: true,

@@ -65,6 +65,7 @@ impl Player {
             processors: 1,
             // As the launches were recorded.
             min_tile: 512,
+            min_share: 512,
             window: 1 << 20,
             run_ahead: 1,
             fusion: true,
