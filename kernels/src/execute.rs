@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::program::{Element, Memory, Program, Split, Tile};
+use crate::program::{Access, Element, Memory, Program, Split, Tile};
 use fold::State;
 pub use fold::columns::Columns;
 use fold::total::{self, Part};
@@ -102,7 +102,8 @@ impl Executable {
     }
 
     /// The same, saying what operations become.
-    pub fn compile_with(program: Program, joining: Joining) -> Executable {
+    pub fn compile_with(mut program: Program, joining: Joining) -> Executable {
+        program.share_slots();
         let passes = program.passes.iter();
         let plans = passes.map(|pass| Plan::new(&program, pass, Nest::new(pass, None), joining)).collect();
         let chunk_rows = chunk_rows(&program);
@@ -205,20 +206,24 @@ fn chunk_rows(program: &Program) -> usize {
         return usize::MAX / 2;
     }
     let slots: usize = program.slots.iter().sum();
-    let memory: usize = program.passes.iter().map(pass_row_bytes).sum();
-    (CHUNK_BYTES / (slots + memory / 2).max(1)).max(1)
+    // What several passes touch of a buffer is there once.
+    let mut buffers = vec![0; program.buffers];
+    for pass in &program.passes {
+        let mut touched = vec![0; program.buffers];
+        for access in pass.accesses.iter().filter(|access| access.row_stride != 0) {
+            if let Memory::Buffer(buffer) = access.memory {
+                touched[buffer] += access_row_bytes(pass, access);
+            }
+        }
+        buffers.iter_mut().zip(touched).for_each(|(most, bytes)| *most = bytes.max(*most));
+    }
+    (CHUNK_BYTES / (slots + buffers.iter().sum::<usize>() / 2).max(1)).max(1)
 }
 
-/// Bytes of buffers that a pass touches per row.
-fn pass_row_bytes(pass: &crate::program::Pass) -> usize {
-    let accesses =
-        pass.accesses.iter().filter(|access| matches!(access.memory, Memory::Buffer(_)) && access.row_stride != 0);
-    accesses
-        .map(|access| {
-            let axes = pass.inner.iter().zip(&access.inner_strides);
-            access.item_bytes * axes.filter(|(_, stride)| **stride != 0).map(|(length, _)| length).product::<usize>()
-        })
-        .sum()
+/// Bytes that an access of a pass touches per row.
+fn access_row_bytes(pass: &crate::program::Pass, access: &Access) -> usize {
+    let axes = pass.inner.iter().zip(&access.inner_strides);
+    access.item_bytes * axes.filter(|(_, stride)| **stride != 0).map(|(length, _)| length).product::<usize>()
 }
 
 /// The running of one tile.

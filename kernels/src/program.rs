@@ -12,6 +12,7 @@
 #![expect(unsafe_code, reason = "inner loops carry raw pointers between threads")]
 
 mod print;
+mod slots;
 
 use std::any::Any;
 use std::ffi::{c_char, c_int, c_void};
@@ -38,6 +39,8 @@ pub struct Loop {
     pub auxdata: *mut c_void,
     /// Name for printed plans, as `add dd->d`.
     pub name: Arc<str>,
+    /// Whether it never touches the processor's floating-point status, which then need not be looked at.
+    pub is_quiet: bool,
     /// Keeps `context` and `auxdata` alive.
     pub owner: Option<Arc<dyn Any + Send + Sync>>,
 }

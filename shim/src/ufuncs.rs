@@ -136,7 +136,8 @@ fn ask(shim: &Shim, ufunc: &Bound<'_, PyAny>, kinds: &[Kind], name: &'static str
         None => (None, None),
     };
     let borrowed = borrow(ufunc, &answer.get_item(1)?, known.as_deref().unwrap_or(name))?;
-    let Some((borrowed, silent)) = borrowed else { return Ok(None) };
+    let Some((mut borrowed, silent)) = borrowed else { return Ok(None) };
+    borrowed.is_quiet = numbers.as_ref().is_some_and(|numbers| loops::is_quiet(name, numbers));
     Ok(Some(Resolution {
         inputs: natives[..kinds.len()].iter().copied().collect(),
         outputs: natives[kinds.len()..].iter().copied().collect(),
@@ -170,6 +171,7 @@ pub(crate) fn borrow(
         context: info.context,
         auxdata: info.auxdata,
         name: Arc::from(name),
+        is_quiet: false,
         owner: Some(Arc::new(capsule.clone().unbind())),
     };
     Ok(Some((kernel, info.no_floatingpoint_errors != 0)))

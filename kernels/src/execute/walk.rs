@@ -242,7 +242,9 @@ impl Cursor<'_, '_> {
     unsafe fn call(&mut self, call: &Call, count: usize) -> Result<(), LoopError> {
         // SAFETY: the caller's.
         unsafe { self.invoke_at(&call.kernel, &call.pointers, &call.strides, count)? };
-        self.events.take(call.flags);
+        if !call.kernel.0.is_quiet {
+            self.events.take(call.flags);
+        }
         Ok(())
     }
 

@@ -101,7 +101,14 @@ pub(crate) fn joined(absolute: &Loop, compare: &Loop, limit: Element) -> Option<
     let name = Arc::from(format!("{ufunc} of {}", absolute.name));
     let joined = Arc::new(Joined { absolute: absolute.clone(), compare: compare.clone(), limit, below });
     let auxdata = Arc::as_ptr(&joined).cast_mut().cast();
-    Some(Loop { function: function(is_double), context: ptr::null(), auxdata, name, owner: Some(joined) })
+    Some(Loop {
+        function: function(is_double),
+        context: ptr::null(),
+        auxdata,
+        name,
+        is_quiet: false,
+        owner: Some(joined),
+    })
 }
 
 /// The name of a loop of NumPy's by which it is found again, if it may be one of the two.
@@ -413,7 +420,14 @@ mod tests {
     }
 
     fn named(function: LoopFunction, name: &str) -> Loop {
-        Loop { function, context: ptr::null(), auxdata: ptr::null_mut(), name: Arc::from(name), owner: None }
+        Loop {
+            function,
+            context: ptr::null(),
+            auxdata: ptr::null_mut(),
+            name: Arc::from(name),
+            is_quiet: false,
+            owner: None,
+        }
     }
 
     fn element(value: f64) -> Element {

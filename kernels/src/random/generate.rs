@@ -53,6 +53,7 @@ impl Fill {
             context: Arc::as_ptr(&owner).cast(),
             auxdata: null_mut(),
             name: name.into(),
+            is_quiet: false,
             owner: Some(owner),
         })
     }

@@ -39,7 +39,14 @@ binary!(max_f64, f64, f64, |a, b| if a >= b { a } else { b });
 binary!(less_f64, f64, u8, |a, b| u8::from(a < b));
 
 fn named(name: &str, function: LoopFunction) -> Loop {
-    Loop { function, context: ptr::null(), auxdata: ptr::null_mut(), name: Arc::from(name), owner: None }
+    Loop {
+        function,
+        context: ptr::null(),
+        auxdata: ptr::null_mut(),
+        name: Arc::from(name),
+        is_quiet: false,
+        owner: None,
+    }
 }
 
 pub(crate) fn add() -> Loop {
