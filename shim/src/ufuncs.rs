@@ -87,8 +87,7 @@ pub(crate) fn ufunc_name(shim: &Shim, ufunc: &Bound<'_, PyAny>) -> PyResult<&'st
     if let Some(name) = shim.resolutions.lock().names.get(&address) {
         return Ok(name);
     }
-    let name: String = ufunc.getattr("__name__")?.extract()?;
-    let name: &'static str = Box::leak(name.into_boxed_str());
+    let name: &'static str = Box::leak(ufunc.getattr("__name__")?.extract::<String>()?.into_boxed_str());
     shim.resolutions.lock().names.insert(address, name);
     Ok(name)
 }

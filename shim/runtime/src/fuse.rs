@@ -7,6 +7,7 @@
 //! for what is stored, on liveness; it never looks at time or load. This file decides; it runs nothing. What a
 //! group stores is `stored`'s.
 
+mod align;
 mod stored;
 
 use std::ops::Range;
@@ -17,7 +18,8 @@ use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
 use crate::owed::{Coming, Terms};
-use crate::view::{View, ranges_overlap};
+use crate::view::ranges_overlap;
+use align::{add_row_axis, row_before};
 
 /// Longest group: past this, compiling costs more than another walk.
 const MEMBERS_LIMIT: usize = 160;
@@ -46,11 +48,15 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
     let mut terms = terms.map(|terms| (terms, Coming::new(&window)));
-    for launch in window {
+    let mut window = window.into_iter().peekable();
+    while let Some(mut launch) = window.next() {
+        if let Some(stride) = window.peek().and_then(|next| row_before(&launch, next)) {
+            add_row_axis(&mut launch, stride);
+        }
         let refusal = match &mut draft {
             None => "",
             Some(_) if !enabled => "fusion is off",
-            Some(open) => match open.admit(&launch) {
+            Some(open) => match open.admit(&mut launch) {
                 Ok(admission) => {
                     open.add(launch, admission);
                     continue;
@@ -61,11 +67,11 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
         let mut fresh = Draft::new();
         if let Some(mut full) = draft.take() {
             if enabled {
-                fresh = full.give_up_tail(&launch);
+                fresh = full.give_up_tail(&mut launch);
             }
             groups.push(full.close(refusal, &mut terms));
         }
-        let admission = if fresh.members.is_empty() { Ok(Admission::default()) } else { fresh.admit(&launch) };
+        let admission = if fresh.members.is_empty() { Ok(Admission::default()) } else { fresh.admit(&mut launch) };
         match admission {
             Ok(admission) => fresh.add(launch, admission),
             Err(reason) => {
@@ -104,7 +110,7 @@ impl<T: Clone> Draft<T> {
 
     /// Takes off the last members whose results the refused launch works on, when they can lead the group that it starts:
     /// what they make is then still in cache for it. Returns the new group's first members.
-    fn give_up_tail(&mut self, refused: &Launch<T>) -> Draft<T> {
+    fn give_up_tail(&mut self, refused: &mut Launch<T>) -> Draft<T> {
         let mut wanted: Vec<u64> = refused.operands.iter().map(|operand| operand.field.number()).collect();
         let mut start = self.members.len();
         while start > 1 {
@@ -149,8 +155,8 @@ impl<T: Clone> Draft<T> {
     fn build(launches: Vec<Launch<T>>) -> Result<Draft<T>, Vec<Launch<T>>> {
         let mut draft = Draft::new();
         let mut rest = launches.into_iter();
-        while let Some(launch) = rest.next() {
-            let admission = if draft.members.is_empty() { Ok(Admission::default()) } else { draft.admit(&launch) };
+        while let Some(mut launch) = rest.next() {
+            let admission = if draft.members.is_empty() { Ok(Admission::default()) } else { draft.admit(&mut launch) };
             match admission {
                 Ok(admission) => draft.add(launch, admission),
                 Err(_) => {
@@ -164,7 +170,21 @@ impl<T: Clone> Draft<T> {
         Ok(draft)
     }
 
-    fn admit(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
+    /// How a launch joins, or why it does not. One that writes a single row of a field whose other rows members write gets a row
+    /// axis of length 1 where it joins as a row.
+    fn admit(&self, launch: &mut Launch<T>) -> Result<Admission, &'static str> {
+        if let Some(stride) = self.row_beside(launch) {
+            add_row_axis(launch, stride);
+            if let Ok(admission) = self.admit_as_it_is(launch) {
+                return Ok(admission);
+            }
+            launch.domain.remove(0);
+            launch.operands.iter_mut().for_each(|operand| _ = operand.view.strides.remove(0));
+        }
+        self.admit_as_it_is(launch)
+    }
+
+    fn admit_as_it_is(&self, launch: &Launch<T>) -> Result<Admission, &'static str> {
         let first = &self.members[0].launch;
         if [launch.work, first.work].iter().any(|work| work.is_alone()) {
             return Err("one side runs whole");
@@ -206,10 +226,11 @@ impl<T: Clone> Draft<T> {
             Some(shift) => shift,
             None => {
                 let base = &self.members[0];
-                if base.launch.rows() != rows {
-                    return Err("the number of rows differs");
+                match self.beside(launch) {
+                    Some(shift) => shift,
+                    None if base.launch.rows() == rows => base.shift,
+                    None => self.level(launch).ok_or("the number of rows differs")?,
                 }
-                base.shift
             }
         };
         let serial = self.accumulates || launch.folds_rows();
@@ -229,45 +250,6 @@ impl<T: Clone> Draft<T> {
             return Err("a sum over the rows is alone in its pass");
         }
         Ok(Admission { shift, new_pass, renames })
-    }
-
-    /// The shift at which a launch touches what members wrote in the members' own rows, and the fields that it
-    /// overwrites although members read them in other rows.
-    fn align(&self, launch: &Launch<T>) -> Result<(Option<isize>, Vec<u64>), &'static str> {
-        let mut shift: Option<isize> = None;
-        let mut misaligned: Vec<u64> = Vec::new();
-        for after_writes in [true, false] {
-            for operand in &launch.operands {
-                let number = operand.field.number();
-                let Some(touches) = self.touches.get(&number) else { continue };
-                let extent = operand.view.extent(&launch.domain);
-                let row_extent = operand.view.row_extent(&launch.domain);
-                for touch in touches.iter().filter(|touch| touch.writes == after_writes) {
-                    let conflicts = operand.privilege.writes() || touch.writes;
-                    if !conflicts || !ranges_overlap(&extent, &touch.extent) {
-                        continue;
-                    }
-                    let other = &self.members[touch.member].launch;
-                    if touch.writes && (other.work == Work::Total || other.folds_rows()) {
-                        return Err("it needs a result of the whole group");
-                    }
-                    let wanted = if launch.rows() == 1 && other.rows() == 1 {
-                        Some(touch.shift)
-                    } else {
-                        row_shift(other, touch, &operand.view, &row_extent)
-                    };
-                    match wanted {
-                        Some(wanted) if shift.is_none_or(|chosen| chosen == wanted) => shift = Some(wanted),
-                        Some(_) | None if after_writes => {
-                            return Err("it touches rows that other tiles of the group write");
-                        }
-                        Some(_) | None if !misaligned.contains(&number) => misaligned.push(number),
-                        Some(_) | None => {}
-                    }
-                }
-            }
-        }
-        Ok((shift, misaligned))
     }
 
     /// Whether a launch with the last pass's walk must wait until that pass has finished its chunk.
@@ -396,16 +378,4 @@ impl<T: Clone> Draft<T> {
         }
         group
     }
-}
-
-/// The shift that makes row `g` of both walks touch the same stretch of the field, if the strides allow one.
-fn row_shift<T>(other: &Launch<T>, touch: &Touch, view: &View, row_extent: &Range<isize>) -> Option<isize> {
-    let stride = view.row_stride();
-    if stride <= 0 || other.operands[touch.operand].view.row_stride() != stride {
-        return None;
-    }
-    let row = row_extent.start.div_euclid(stride);
-    let other_row = touch.row_extent.start.div_euclid(stride);
-    let fits = row_extent.end <= (row + 1) * stride && touch.row_extent.end <= (other_row + 1) * stride;
-    fits.then(|| touch.shift + row - other_row)
 }
