@@ -110,9 +110,10 @@ impl<'py> Value<'py> {
             },
             (Kind::Int | Kind::Float | Kind::Complex, _) => return Ok(None),
         };
-        // A fraction that is a scalar goes by Python's whole numbers, and so is refused where one does not fit.
-        let is_whole = from.kind == b'f' && matches!(native.kind, b'i' | b'u') && numpy_api::is_scalar(object);
-        if is_whole && !holds(native, object.extract()?) {
+        // A fraction that is a scalar, or is to be one, goes by Python's whole numbers, and so is refused where one does not fit.
+        let to_whole = from.kind == b'f' && matches!(native.kind, b'i' | b'u');
+        let is_scalar = to_whole && (numpy_api::is_scalar(object) || future(object).is_some());
+        if is_scalar && !holds(native, object.extract()?) {
             return Ok(None);
         }
         Ok((from.kind != b'c' || native.kind == b'c').then_some((value, from)))

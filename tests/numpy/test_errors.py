@@ -68,6 +68,9 @@ j[:] = np.float64(-129.5)
 j[:] = np.float64(-128.5); result = j
 i.fill(np.float64(2.5e9)); result = i
 u[:] = np.array(300.0)
+i[:] = np.full((3, 4), np.nan).sum()
+i[1, :] = a.max() * 1e30
+j[:] = a.max() * 0 + 127.5; result = j
 v = host.zeros((3, 4), 'u1'); v[0, 1] |= i
 v = host.zeros(3); v[0] = a
 result = int(a)
