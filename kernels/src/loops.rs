@@ -10,7 +10,7 @@ mod cast;
 pub(crate) mod chain;
 mod copy;
 pub mod half;
-mod lanes;
+pub(crate) mod lanes;
 pub(crate) mod magnitude;
 mod places;
 pub(crate) mod rows;

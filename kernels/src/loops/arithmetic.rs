@@ -219,7 +219,7 @@ where
             let (left, right, output) = (left.cast::<V::Item>(), right.cast::<V::Item>(), output.cast::<V::Item>());
             let start = if length < WORTH_ALIGNING { 0 } else { output.align_offset(size_of::<V>()).cast_signed() };
             // Memory whose elements are not aligned themselves has no such start.
-            let start = if start < V::COUNT.cast_signed() { start } else { 0 };
+            let start = if (0..V::COUNT.cast_signed()).contains(&start) { start } else { 0 };
             one_by_one(0..start);
             if left_stride == item && right_stride == item {
                 let load = |at: isize| (V::load(left.offset(at)), V::load(right.offset(at)));

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// How wide the processor's vectors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
+pub(crate) enum Width {
     /// One element at a time (what the compiler makes of it).
     Plain,
     #[cfg(target_arch = "x86_64")]
@@ -20,7 +20,7 @@ pub(super) enum Width {
 
 impl Width {
     /// The widest that this processor has.
-    pub(super) fn best() -> Width {
+    pub(crate) fn best() -> Width {
         static BEST: OnceLock<Width> = OnceLock::new();
         *BEST.get_or_init(|| Width::ALL.into_iter().find(|width| width.is_available()).unwrap_or(Width::Plain))
     }

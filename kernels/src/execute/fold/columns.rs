@@ -8,10 +8,13 @@
 use super::extreme::Ordered;
 use super::for_number;
 use crate::gather::Strided;
+use crate::loops::lanes::Width;
 use crate::pairwise::{Half, Pair};
 use crate::program::{Extreme, Number};
 
 /// The best elements of some columns so far, and the numbers of their rows.
+///
+/// Invariant: `bytes` has a position and an element of the type for each column.
 pub struct Columns {
     extreme: Extreme,
     number: Number,
@@ -26,14 +29,14 @@ const PLACE: usize = size_of::<i64>();
 impl Columns {
     /// Columns of which nothing was seen.
     pub fn new(extreme: Extreme, number: Number, count: usize) -> Columns {
-        let item = for_number!(number, any => size_of_val(&any));
-        let mut bytes = vec![0; count * (PLACE + item)];
+        let mut bytes = vec![0; count * (PLACE + number.bytes())];
         bytes[..count * PLACE].fill(0xff);
         Columns { extreme, number, count, bytes }
     }
 
-    /// Columns from what [`Columns::bytes`] gave.
+    /// Columns from what [`Columns::bytes`] gave of as many columns of the type.
     pub fn from_bytes(extreme: Extreme, number: Number, count: usize, bytes: &[u8]) -> Columns {
+        assert!(bytes.len() == count * (PLACE + number.bytes()), "bytes of other columns");
         Columns { extreme, number, count, bytes: bytes.to_vec() }
     }
 
@@ -61,10 +64,10 @@ impl Columns {
 
     /// Takes what was found in later rows of as many columns.
     pub fn join(&mut self, later: &Columns) {
-        assert!(self.bytes.len() == later.bytes.len(), "columns of one array");
+        assert!((self.count, self.number) == (later.count, later.number), "columns of one array");
         let (places, values) = self.bytes.split_at_mut(self.count * PLACE);
         let (numbers, elements) = later.bytes.split_at(self.count * PLACE);
-        // SAFETY: as many positions and elements on both sides.
+        // SAFETY: the type's invariant, for as many columns on both sides.
         for_number!(self.number, any => unsafe {
             take(any, self.extreme, (elements.as_ptr(), Some(numbers)), 0, places, values);
         });
@@ -86,7 +89,7 @@ unsafe fn take<T: Ordered>(
 ) {
     #[cfg(target_arch = "x86_64")]
     {
-        if std::is_x86_feature_detected!("avx512bw") && std::is_x86_feature_detected!("avx512vl") {
+        if Width::best() == Width::Avx512 {
             // SAFETY: the caller's, and the processor has the instructions.
             return unsafe { take_avx512(any, extreme, row, place, places, values) };
         }

@@ -7,6 +7,7 @@
 
 use super::Elements;
 use crate::loops::half;
+use crate::loops::lanes::Width;
 use crate::pairwise::{Half, Pair};
 use crate::program::Extreme;
 
@@ -91,7 +92,7 @@ unsafe fn barren<T: Ordered>(
     }
     #[cfg(target_arch = "x86_64")]
     {
-        if std::is_x86_feature_detected!("avx512bw") && std::is_x86_feature_detected!("avx512vl") {
+        if Width::best() == Width::Avx512 {
             // SAFETY: the caller's, and the processor has the instructions.
             return unsafe { barren_avx512(values, count, best, is_better) };
         }
