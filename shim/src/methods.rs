@@ -354,6 +354,15 @@ impl DeferredArray {
     fn resize(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let py = slf.py();
         let flags = slf.get().describe(py).flags;
+        let has_others =
+            kwargs.is_some_and(|kwargs| kwargs.iter().any(|(name, _)| !name.eq("refcheck").unwrap_or(false)));
+        if let Some(lengths) = resized(args).filter(|_| !has_others)
+            && flags & flag::C_CONTIGUOUS != 0
+            && lengths.iter().product::<usize>() == slf.get().count(py)
+        {
+            // As many elements stay where they are, for views of them as well.
+            return slf.setattr("shape", PyTuple::new(py, lengths)?);
+        }
         if flags & flag::OWNDATA == 0 {
             return Err(PyValueError::new_err("cannot resize this array: it does not own its data"));
         }
@@ -376,6 +385,16 @@ impl DeferredArray {
         let renewed = host::over_memory(started(py), &copy)?;
         slf.get().renew(py, Some((renewed.get().phantom(py), renewed.get().storage(py).into_bound(py))));
         Ok(())
+    }
+}
+
+/// The lengths that `resize` is asked for, as one tuple or as numbers; `None` when NumPy must look at them.
+fn resized(args: &Bound<'_, PyTuple>) -> Option<Vec<usize>> {
+    let only = (args.len() == 1).then(|| args.get_item(0).ok()).flatten();
+    match only.filter(|only| only.is_instance_of::<PyTuple>()) {
+        Some(lengths) => lengths.extract().ok(),
+        None if args.is_empty() => None,
+        None => args.extract().ok(),
     }
 }
 

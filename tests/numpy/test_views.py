@@ -152,6 +152,9 @@ a.flat = 5
 c.imag[...] = 2; c.real[0] = a[1]
 c.real = a
 a.shape = (COLUMNS, ROWS); result = a
+v = a * 2; g = v[::2]; v.resize(COLUMNS, ROWS); v += 1; result = v, g
+v = a.ravel() * 2; g = v[1::3]; v.resize((ROWS, COLUMNS), refcheck=False); v += 1; result = v, g
+v = a * 2; g = v[1]; v.resize(ROWS, COLUMNS); g[0] = 7; result = v, g
 a.shape = (-1,); a[3] = 5
 a.view('u1')[:, ::8] = 1
 b.view('i4')[2] = 0
