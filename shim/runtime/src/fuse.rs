@@ -19,7 +19,7 @@ use crate::group::{Buffer, Group, Member, Place, Split};
 use crate::launch::{Launch, Privilege, Work};
 use crate::owed::{Coming, Terms};
 use crate::view::ranges_overlap;
-use align::{add_row_axis, row_before};
+use align::{add_row_axis, row_stride_of_next};
 
 /// Longest group: past this, compiling costs more than another walk.
 const MEMBERS_LIMIT: usize = 160;
@@ -50,7 +50,7 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
     let mut terms = terms.map(|terms| (terms, Coming::new(&window)));
     let mut window = window.into_iter().peekable();
     while let Some(mut launch) = window.next() {
-        if let Some(stride) = window.peek().and_then(|next| row_before(&launch, next)) {
+        if let Some(stride) = window.peek().and_then(|next| row_stride_of_next(&launch, next)) {
             add_row_axis(&mut launch, stride);
         }
         let refusal = match &mut draft {
@@ -173,7 +173,7 @@ impl<T: Clone> Draft<T> {
     /// How a launch joins, or why it does not. One that writes a single row of a field whose other rows members write gets a row
     /// axis of length 1 where it joins as a row.
     fn admit(&self, launch: &mut Launch<T>) -> Result<Admission, &'static str> {
-        if let Some(stride) = self.row_beside(launch) {
+        if let Some(stride) = self.row_stride_of_members(launch) {
             add_row_axis(launch, stride);
             if let Ok(admission) = self.admit_as_it_is(launch) {
                 return Ok(admission);
@@ -226,10 +226,10 @@ impl<T: Clone> Draft<T> {
             Some(shift) => shift,
             None => {
                 let base = &self.members[0];
-                match self.beside(launch) {
+                match self.shift_beside_written(launch) {
                     Some(shift) => shift,
                     None if base.launch.rows() == rows => base.shift,
-                    None => self.level(launch).ok_or("the number of rows differs")?,
+                    None => self.shift_by_row_number(launch).ok_or("the number of rows differs")?,
                 }
             }
         };

@@ -10,10 +10,10 @@ use crate::launch::{Launch, Operand, Work};
 use crate::view::{View, ranges_overlap};
 
 /// Fewest rows of a field of which a launch may write one as a row: with few, a row may be more than a cache holds.
-const ROWS_LEAST: usize = 64;
+const LEAST_ROWS: usize = 64;
 /// Fewest bytes of a row of several elements for which walks over different rows join: with shorter ones, what it costs to begin
 /// each row of each walk is more than a chunk in cache saves.
-const ROW_BYTES_LEAST: usize = 4096;
+const LEAST_ROW_BYTES: usize = 4096;
 
 impl<T: Clone> Draft<T> {
     /// The shift at which a launch touches what members wrote in the members' own rows, and the fields that it
@@ -57,7 +57,7 @@ impl<T: Clone> Draft<T> {
 
     /// The shift at which a launch writes a field's rows where members write other rows of it, so that whoever reads all of them
     /// finds each in its place.
-    pub(super) fn beside(&self, launch: &Launch<T>) -> Option<isize> {
+    pub(super) fn shift_beside_written(&self, launch: &Launch<T>) -> Option<isize> {
         let rows = launch.operands.iter().filter(|o| is_long(o.view.row_stride(), o.view.item_bytes));
         rows.filter(|operand| operand.privilege.writes()).find_map(|operand| {
             let row_extent = operand.view.row_extent(&launch.domain);
@@ -69,7 +69,7 @@ impl<T: Clone> Draft<T> {
 
     /// The shift at which a launch writes its field's rows where a member writes those of the same number, of a field with as many
     /// rows.
-    pub(super) fn level(&self, launch: &Launch<T>) -> Option<isize> {
+    pub(super) fn shift_by_row_number(&self, launch: &Launch<T>) -> Option<isize> {
         let (rows, row) = written_row(launch)?;
         self.members.iter().find_map(|member| {
             let (known_rows, known) = written_row(&member.launch)?;
@@ -78,7 +78,7 @@ impl<T: Clone> Draft<T> {
     }
 
     /// Bytes between the rows of a field that members write, where a launch is a map that writes within one of its many rows.
-    pub(super) fn row_beside(&self, launch: &Launch<T>) -> Option<isize> {
+    pub(super) fn row_stride_of_members(&self, launch: &Launch<T>) -> Option<isize> {
         if launch.work != Work::Map {
             return None;
         }
@@ -93,9 +93,15 @@ impl<T: Clone> Draft<T> {
     }
 }
 
+/// The number of the row that bytes lie within, of rows that are `stride` bytes apart.
+pub(super) fn row_of(extent: &Range<isize>, stride: isize) -> Option<isize> {
+    let row = extent.start.div_euclid(stride);
+    (extent.end <= (row + 1) * stride).then_some(row)
+}
+
 /// Whether rows that are `stride` bytes apart are single elements, or worth beginning one by one.
 fn is_long(stride: isize, item_bytes: usize) -> bool {
-    stride > 0 && (stride as usize == item_bytes || stride as usize >= ROW_BYTES_LEAST)
+    stride > 0 && (stride as usize == item_bytes || stride as usize >= LEAST_ROW_BYTES)
 }
 
 /// Gives a launch that works on a single row an axis for it.
@@ -107,13 +113,13 @@ pub(super) fn add_row_axis<T>(launch: &mut Launch<T>, stride: isize) {
 /// Whether an operand's bytes lie within one of many rows that are `stride` bytes apart, and it has no axis for them yet.
 fn is_one_row(operand: &Operand, extent: &Range<isize>, stride: isize) -> bool {
     is_long(stride, operand.view.item_bytes)
-        && stride as usize * ROWS_LEAST <= operand.field.bytes()
-        && extent.end <= (extent.start.div_euclid(stride) + 1) * stride
+        && stride as usize * LEAST_ROWS <= operand.field.bytes()
+        && row_of(extent, stride).is_some()
         && operand.view.row_stride() != stride
 }
 
 /// Bytes between the rows of a field that the next launch writes, where a launch is a map that writes a single one of them.
-pub(super) fn row_before<T>(launch: &Launch<T>, next: &Launch<T>) -> Option<isize> {
+pub(super) fn row_stride_of_next<T>(launch: &Launch<T>, next: &Launch<T>) -> Option<isize> {
     if launch.work != Work::Map || next.work != Work::Map {
         return None;
     }
@@ -132,8 +138,7 @@ fn written_row<T>(launch: &Launch<T>) -> Option<(usize, isize)> {
         return None;
     }
     let extent = written.view.row_extent(&launch.domain);
-    let row = extent.start.div_euclid(stride);
-    (extent.end <= (row + 1) * stride).then_some((written.field.bytes() / stride as usize, row))
+    row_of(&extent, stride).map(|row| (written.field.bytes() / stride as usize, row))
 }
 
 /// The shift that makes row `g` of both walks touch the same stretch of the field, if the strides allow one.
@@ -142,8 +147,5 @@ fn row_shift<T>(other: &Launch<T>, touch: &Touch, view: &View, row_extent: &Rang
     if stride <= 0 || other.operands[touch.operand].view.row_stride() != stride {
         return None;
     }
-    let row = row_extent.start.div_euclid(stride);
-    let other_row = touch.row_extent.start.div_euclid(stride);
-    let fits = row_extent.end <= (row + 1) * stride && touch.row_extent.end <= (other_row + 1) * stride;
-    fits.then(|| touch.shift + row - other_row)
+    Some(touch.shift + row_of(row_extent, stride)? - row_of(&touch.row_extent, stride)?)
 }

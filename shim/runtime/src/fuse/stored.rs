@@ -4,6 +4,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::align::row_of;
 use super::{Draft, Touch};
 use crate::group::Member;
 use crate::launch::{Launch, Privilege, Work};
@@ -102,10 +103,8 @@ fn may_stay_unstored<T>(touches: &[Touch], members: &[Member<T>]) -> bool {
     let stride = writer.operands[first.operand].view.row_stride();
     let row = |touch: &Touch| {
         let launch = &members[touch.member].launch;
-        let row = touch.row_extent.start.div_euclid(stride.max(1));
-        let fits =
-            touch.row_extent.end <= (row + 1) * stride && launch.operands[touch.operand].view.row_stride() == stride;
-        fits.then_some(row - touch.shift)
+        let agrees = launch.operands[touch.operand].view.row_stride() == stride;
+        agrees.then(|| row_of(&touch.row_extent, stride)).flatten().map(|row| row - touch.shift)
     };
     touches.iter().all(|touch| members[touch.member].launch.rows() == 1)
         || (stride > 0 && row(first).is_some() && touches.iter().all(|touch| row(touch) == row(first)))
