@@ -1,10 +1,13 @@
-//! Products of narrow matrices over a long inner axis: sums, over many rows, of the outer products of two short rows.
+//! Products of narrow matrices over a long inner axis: sums, over many rows, of the outer products of two short rows. Those of long
+//! rows with a vector are `long`'s.
 //!
 //! A library for matrix products copies both operands before it multiplies; here each row is read once, and the sums stay in
 //! registers or in the first cache. Fused multiply and add, row after row within a block: the rounding is its own, like that of any
 //! BLAS, and depends on nothing but the blocks that the caller makes. Raises the events of the products and sums.
 
 #![expect(unsafe_code, reason = "vector instructions on computed addresses")]
+
+pub mod long;
 
 use std::sync::OnceLock;
 
@@ -105,6 +108,11 @@ trait Vector: Copy {
     unsafe fn load(from: *const Self::Item) -> Self;
     unsafe fn store(self, to: *mut Self::Item);
     unsafe fn splat(value: Self::Item) -> Self;
+    unsafe fn add(self, other: Self) -> Self;
+    /// The first `count` elements, fewer than there are in a vector, and zeros.
+    unsafe fn load_some(from: *const Self::Item, count: usize) -> Self;
+    /// All elements added up: the halves, and then the halves of what that gives.
+    unsafe fn sum(self) -> Self::Item;
     /// `self * other + sum`, rounded once.
     unsafe fn multiply_add(self, other: Self, sum: Self) -> Self;
     fn to_bytes(item: Self::Item) -> impl Iterator<Item = u8>;
@@ -244,7 +252,7 @@ mod x86 {
     use super::{ShortRows, Vector, sums};
 
     macro_rules! vector {
-        ($vector:ty, $item:ty, $count:literal, $load:ident, $store:ident, $splat:ident, $multiply_add:ident) => {
+        ($vector:ty, $item:ty, $count:literal, $load:ident, $store:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
             impl Vector for $vector {
                 type Item = $item;
                 const COUNT: usize = $count;
@@ -268,6 +276,35 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn add(self, other: $vector) -> $vector {
+                    // SAFETY: the caller's.
+                    unsafe { $add(self, other) }
+                }
+
+                #[inline(always)]
+                unsafe fn load_some(from: *const $item, count: usize) -> $vector {
+                    let mut items = [<$item>::default(); $count];
+                    // SAFETY: the caller's.
+                    unsafe {
+                        items.as_mut_ptr().copy_from_nonoverlapping(from, count);
+                        $load(items.as_ptr())
+                    }
+                }
+
+                #[inline(always)]
+                unsafe fn sum(self) -> $item {
+                    let mut items = [<$item>::default(); $count];
+                    // SAFETY: the array has room for a vector.
+                    unsafe { $store(items.as_mut_ptr(), self) };
+                    let mut half = $count / 2;
+                    while half > 0 {
+                        (0..half).for_each(|place| items[place] += items[place + half]);
+                        half /= 2;
+                    }
+                    items[0]
+                }
+
+                #[inline(always)]
                 unsafe fn multiply_add(self, other: $vector, sum: $vector) -> $vector {
                     // SAFETY: the caller's.
                     unsafe { $multiply_add(self, other, sum) }
@@ -280,10 +317,10 @@ mod x86 {
         };
     }
 
-    vector!(__m512d, f64, 8, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd);
-    vector!(__m512, f32, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps);
-    vector!(__m256d, f64, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd);
-    vector!(__m256, f32, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps);
+    vector!(__m512d, f64, 8, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_add_pd, _mm512_fmadd_pd);
+    vector!(__m512, f32, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_add_ps, _mm512_fmadd_ps);
+    vector!(__m256d, f64, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_add_pd, _mm256_fmadd_pd);
+    vector!(__m256, f32, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_add_ps, _mm256_fmadd_ps);
 
     macro_rules! of_width {
         ($name:ident, $features:literal, $vector:ty, $group:literal) => {

@@ -8,12 +8,14 @@ use std::ffi::c_char;
 use std::ops::Range;
 
 use legate_kernels::execute::watched;
+use legate_kernels::product::long::LongRows;
 use legate_kernels::product::{self, Item, ShortRows};
 use legate_kernels::program::Loop;
 use legate_runtime::{Operand, Parallel};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::ops::long_rows::Job;
 use crate::task::Product;
 
 /// Calls a loop.
@@ -71,6 +73,12 @@ pub(crate) fn multiply(
     };
     if by_sum && let Some(item) = product.narrow {
         return sum_outer(product, item, [left, right, out], rows.len(), workers);
+    }
+    if let Some(item) = product.long {
+        let matrix = LongRows { address: left, step: left_row, length: product.lengths[1] };
+        let job = Job { item, rows: matrix, count: rows.len(), vector: right, out, apart: out_row };
+        // SAFETY: the views lie inside their fields, aligned (`ops::product`); nobody else touches these rows of the output.
+        return unsafe { job.run(workers) };
     }
     let (height, depth) = if by_sum { (height, rows.len() as isize) } else { (rows.len() as isize, depth) };
     let data = [left as *mut c_char, right as *mut c_char, out as *mut c_char];

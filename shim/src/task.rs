@@ -73,6 +73,8 @@ pub(crate) struct Product {
     pub(crate) item_bytes: usize,
     /// The type of elements whose sums of products of short rows we make ourselves, in the place of NumPy's loop.
     pub(crate) narrow: Option<Item>,
+    /// The type of elements of long rows whose products with a vector we make ourselves.
+    pub(crate) long: Option<Item>,
 }
 
 /// Running totals along one axis; operands are the output and the input, of the same dtype.

@@ -66,6 +66,11 @@ y = np.round(w).reshape(-1, 2); result = y @ np.array([2.0, -3.0]) + 0, np.dot(y
 y = np.round(w).reshape(-1, 2); result = y[::2] @ y[3], y[::-1] @ y[3, ::-1], y.astype('f4').dot(y[0].astype('f4')), y @ [1, 2]
 y = (i[:, 0] % 3 == np.arange(3)[:, None]).astype('f8'); result = y @ np.round(w) + 0, y @ np.round(w)[:, :9] + 0
 host.ones((2, ROWS), 'i8') @ i
+y = np.arange(1129600.0).reshape(1600, -1)[:, 3:] % 11; v = np.arange(703) % 5 - 2.0; result = y @ v, np.dot(y, v), y.dot(v[::-1]), y[::-1] @ v, (y @ v).sum()
+y = (np.arange(2300000) % 13).astype('f4').reshape(-1, 2300); v = np.arange(2300, dtype='f4') % 5; result = y @ v, y @ v.astype('f8'), y[:, ::2] @ v[::2], v @ y.T
+y = np.ones((40000, 300)); result = y @ host.arange(300.0), y.T @ np.arange(40000.0)
+y = np.ones((1500, 800)); y[7, 7] = np.inf; v = np.arange(800.0); v[7] = 0; result = y @ v
+y = np.ones((1500, 800)); y[7, 7] = 1e300; v = np.arange(800.0) * 1e300; result = np.dot(y, v)
 """)
 ROUNDING = rows(r"""
 np.allclose(a @ f.T, host.asarray(a) @ host.asarray(f).T)

@@ -10,6 +10,7 @@ pub(crate) mod extremes;
 pub(crate) mod fourier;
 mod indices;
 pub(crate) mod join;
+pub(crate) mod long_rows;
 pub(crate) mod mask;
 pub(crate) mod mean;
 pub(crate) mod parts;

@@ -3,9 +3,9 @@
 //! A product of two matrices is as large as it is, and NumPy would make it on fresh pages, which cost more to touch than to
 //! fill. The result is a field of the pool, handed to NumPy as `out=`. Everything else about the product - order, threads,
 //! bits - is NumPy's. Only where a long index is summed over, of which the matrices have a short row for each value, is it a launch:
-//! of loops of ours, on all workers.
+//! of loops of ours, on all workers. Long rows are multiplied with a vector in `long_rows`.
 
-use legate_kernels::product::{self, Item};
+use legate_kernels::product::{self, Item, long};
 use legate_kernels::program::Loop;
 use legate_runtime::view::{Axes, View};
 use legate_runtime::{Operand, Privilege, Work};
@@ -19,7 +19,7 @@ use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{create, stacks, vectors};
+use crate::ops::{create, long_rows, stacks, vectors};
 use crate::report::How;
 use crate::resident;
 use crate::state::{Shim, array_functions, methods, shim};
@@ -108,6 +108,9 @@ pub(crate) fn matrices<'py>(
     if let Some(product) = vectors::with_rows(shim, left, right, told)? {
         return Ok(Some(product));
     }
+    if let Some(product) = long_rows::product(shim, left, right, told)? {
+        return Ok(Some(product));
+    }
     if deferred(left).is_some() && deferred(right).is_some() {
         let product = shared_out(py, shim, left, right, told)?;
         if product.is_some() {
@@ -155,17 +158,25 @@ impl Summed {
     fn narrow(&self) -> Option<Item> {
         let [height, depth, width] = self.lengths;
         let [left_row, left_sum, right_sum, right_column] = self.strides;
-        let item = match self.native.letter {
-            b'd' => Item::Double,
-            b'f' => Item::Single,
-            _ => return None,
-        };
+        let item = long_rows::item(self.native.letter)?;
         let size = self.native.item_bytes as isize;
         let is_short = |count: usize, stride: isize, step: isize| count == 1 || stride.abs() < step.abs();
         let fits = is_short(height, left_row, left_sum) && is_short(width, right_column, right_sum);
         let aligned = self.strides.iter().chain(&self.offsets).all(|bytes| bytes % size == 0);
         let is_long = depth >= LONG * (height + width);
         (fits && aligned && is_long && product::is_narrow(height, width)).then_some(item)
+    }
+
+    /// The type of elements, if the right operand is a vector and the left one a large matrix of long rows, which a loop of ours
+    /// multiplies.
+    fn long(&self) -> Option<Item> {
+        let [height, depth, width] = self.lengths;
+        let [left_row, left_sum, right_sum, _] = self.strides;
+        let size = self.native.item_bytes as isize;
+        let fits = width == 1 && left_sum == size && right_sum == size && left_row % size == 0;
+        let aligned = self.offsets.iter().all(|bytes| bytes % size == 0);
+        let item = long_rows::item(self.native.letter)?;
+        (fits && aligned && long::is_long(height, depth, self.native.item_bytes)).then_some(item)
     }
 }
 
@@ -247,6 +258,7 @@ pub(crate) fn shared_out<'py>(
         stack: None,
         item_bytes: native.item_bytes,
         narrow,
+        long: if by_sum { None } else { summed.long() },
     });
     let domain: Axes<usize> = if by_sum { smallvec![depth, height, width] } else { smallvec![height, depth, width] };
     issue(py, shim, told, domain, operands, task, mood)?;

@@ -123,6 +123,7 @@ pub(crate) fn product<'py>(
         stack: Some([left.apart, right.apart, out_apart]),
         item_bytes: native.item_bytes,
         narrow: None,
+        long: None,
     });
     product::issue(py, shim, "matmul", smallvec![count, height, depth, width], operands, task, mood)?;
     Ok(Some(result.array.into_any()))

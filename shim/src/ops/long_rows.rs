@@ -1,0 +1,133 @@
+//! Products of a large matrix of long rows with a vector, on one shard: by a loop of ours that reads memory as fast as it comes.
+//!
+//! The product is done when the call returns, as the host's would be, and is a host array or a deferred one by its size. What
+//! raises floating-point events is left to NumPy, which tells of them. Layouts that are not rows of neighbouring elements are the
+//! host's.
+#![expect(unsafe_code, reason = "runs a loop on arrays' memory")]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use legate_kernels::execute::watched;
+use legate_kernels::product::Item;
+use legate_kernels::product::long::{self, LongRows};
+use legate_runtime::Parallel;
+use pyo3::prelude::*;
+
+use crate::array::deferred;
+use crate::events::Mood;
+use crate::numpy_api;
+use crate::ops::create;
+use crate::report::How;
+use crate::state::Shim;
+use crate::storage::Purpose;
+
+/// Rows, a vector, and where their products go.
+#[derive(Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) item: Item,
+    pub(crate) rows: LongRows,
+    pub(crate) count: usize,
+    /// Address of the vector's first element.
+    pub(crate) vector: usize,
+    /// Address of the first product, and bytes from one to the next.
+    pub(crate) out: usize,
+    pub(crate) apart: isize,
+}
+
+impl Job {
+    /// Does it on all workers; the floating-point events.
+    ///
+    /// # Safety
+    /// As for [`long::products`].
+    pub(crate) unsafe fn run(self, workers: &dyn Parallel) -> u8 {
+        let each = long::rows_of_part(self.rows.step.unsigned_abs());
+        let events = AtomicU8::new(0);
+        workers.each(self.count.div_ceil(each), &|part| {
+            let first = part * each;
+            let out = self.out.wrapping_add_signed(self.apart * first.cast_signed());
+            let count = each.min(self.count - first);
+            // SAFETY: the caller's.
+            let raised = watched(|| unsafe {
+                long::products(self.item, self.rows.from(first), count, self.vector, out, self.apart);
+            });
+            events.fetch_or(raised, Ordering::Relaxed);
+        });
+        events.into_inner()
+    }
+}
+
+/// The product of a deferred matrix with a vector; `None` for what is left to the host. It is told of in the name given.
+pub(crate) fn product<'py>(
+    shim: &Shim,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    told: &'static str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = left.py();
+    let Some(matrix) = deferred(left) else { return Ok(None) };
+    let shape = matrix.get().describe(py);
+    let ([rows, length], [step, stride]) = (&shape.shape[..], &shape.strides[..]) else { return Ok(None) };
+    let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(None) };
+    let Some(item) = item(native.letter) else { return Ok(None) };
+    let size = native.item_bytes.cast_signed();
+    if *stride != size || step % size != 0 || !long::is_long(*rows, *length, native.item_bytes) {
+        return Ok(None);
+    }
+    let vector = match deferred(right) {
+        Some(array) => array.get().export_for(py, Purpose::Read)?,
+        None if numpy_api::is_exact_array(right) => right.clone(),
+        None => return Ok(None),
+    };
+    let side = numpy_api::geometry(&vector);
+    let fits =
+        side.shape == [length.cast_signed()] && side.strides == [size] && side.data.is_multiple_of(native.item_bytes);
+    if !fits || numpy_api::descr_address(&vector) != shape.descr {
+        return Ok(None);
+    }
+    let minded = match shim.origins.mood(py)? {
+        Mood::Silent => 0,
+        Mood::Warn(flags) | Mood::AtOnce(flags) => flags,
+        Mood::Host => return Ok(None),
+    };
+    crate::prompt::step()?;
+    let memory = matrix.get().export_for(py, Purpose::Read)?;
+    let first = numpy_api::geometry(&memory).data;
+    if !first.is_multiple_of(native.item_bytes) {
+        return Ok(None);
+    }
+    let descr = numpy_api::descr(&vector);
+    let (result, room) = match create::unfilled(shim, &[*rows], &descr, false)? {
+        Some(array) => (array.clone().into_any(), array.get().export(py)?),
+        None => {
+            let array = shim.host(py, "empty")?.call1((*rows, descr))?;
+            (array.clone(), array)
+        }
+    };
+    let job = Job {
+        item,
+        rows: LongRows { address: first, step: *step, length: *length },
+        count: *rows,
+        vector: side.data,
+        out: numpy_api::geometry(&room).data,
+        apart: size,
+    };
+    let workers = shim.runtime.workers();
+    // SAFETY: all three arrays are held, and so is their memory; they have these shapes, and nobody knows the result yet.
+    let events = py.detach(|| unsafe { job.run(workers) });
+    if events & minded != 0 {
+        return Ok(None);
+    }
+    if shim.settings.report {
+        shim.report.lock().note(py, told, How::Native, 0, 0.0);
+    }
+    Ok(Some(result))
+}
+
+/// The type of elements of which there is a loop.
+pub(crate) fn item(letter: u8) -> Option<Item> {
+    match letter {
+        b'd' => Some(Item::Double),
+        b'f' => Some(Item::Single),
+        _ => None,
+    }
+}
