@@ -103,6 +103,7 @@ impl Executable {
 
     /// The same, saying what operations become.
     pub fn compile_with(mut program: Program, joining: Joining) -> Executable {
+        program.join_passes();
         program.share_slots();
         let passes = program.passes.iter();
         let plans = passes.map(|pass| Plan::new(&program, pass, Nest::new(pass, None), joining)).collect();
@@ -206,16 +207,18 @@ fn chunk_rows(program: &Program) -> usize {
         return usize::MAX / 2;
     }
     let slots: usize = program.slots.iter().sum();
-    // What several passes touch of a buffer is there once.
+    // What several passes touch of a buffer is there once, and so is what walks over one that begin at different rows touch.
     let mut buffers = vec![0; program.buffers];
     for pass in &program.passes {
-        let mut touched = vec![0; program.buffers];
+        let mut touched = vec![(0, 0); program.buffers];
         for access in pass.accesses.iter().filter(|access| access.row_stride != 0) {
             if let Memory::Buffer(buffer) = access.memory {
-                touched[buffer] += access_row_bytes(pass, access);
+                let bytes = access_row_bytes(pass, access);
+                touched[buffer].0 += bytes;
+                touched[buffer].1 = bytes.max(access.row_stride.unsigned_abs()).max(touched[buffer].1);
             }
         }
-        buffers.iter_mut().zip(touched).for_each(|(most, bytes)| *most = bytes.max(*most));
+        buffers.iter_mut().zip(touched).for_each(|(most, (sum, row))| *most = sum.min(row).max(*most));
     }
     (CHUNK_BYTES / (slots + buffers.iter().sum::<usize>() / 2).max(1)).max(1)
 }

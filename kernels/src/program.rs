@@ -12,6 +12,7 @@
 #![expect(unsafe_code, reason = "inner loops carry raw pointers between threads")]
 
 mod print;
+mod regions;
 mod slots;
 
 use std::any::Any;

@@ -81,6 +81,12 @@ fn sums_of_short_lines() {
 }
 
 #[test]
+fn passes_over_parts_of_arrays() {
+    check(8, programs::parts);
+    check(9, programs::parts);
+}
+
+#[test]
 fn totals_over_tiles() {
     check(5, programs::totals);
 }

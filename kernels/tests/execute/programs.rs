@@ -1,5 +1,7 @@
 //! Random programs over doubles, with layouts as slicing, broadcasting and transposing make them.
 
+mod parts;
+
 use legate_kernels::loops as own;
 use legate_kernels::program::{
     Access, Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Split, Step,
@@ -8,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::interpreter::element;
 use crate::loops;
+pub(crate) use parts::parts;
 
 /// A program with its buffers (as elements, so that their bases are aligned).
 pub(crate) struct Case {

@@ -85,3 +85,60 @@ fn sums_of_short_lines_are_one_operation() {
     assert_eq!(chains, 4);
     assert!(code == 1 || code == chains, "{code} operations");
 }
+
+#[test]
+fn passes_over_parts_of_an_array_become_one_for_each_region() {
+    let (rows, columns, row) = (400, 300, 2400);
+    let place = |buffer: usize, offset: isize| Access {
+        memory: Memory::Buffer(buffer),
+        offset,
+        row_stride: row,
+        inner_strides: smallvec![8],
+        item_bytes: 8,
+        aligned: true,
+    };
+    let whole = (0..rows, columns);
+    // Rows and columns, where the array is written, and where the other one is read.
+    let walks = [
+        (whole.0.clone(), columns, 0, 0),
+        (1..rows, columns, 0, -row),
+        (0..rows - 1, columns, 0, row),
+        (0..rows, columns - 1, 8, 0),
+        (0..rows, columns - 1, 0, 8),
+    ];
+    let passes = walks.into_iter().enumerate().map(|(number, (rows, columns, own, other))| {
+        let mut pass = Pass { rows, inner: smallvec![columns], ..Pass::default() };
+        pass.accesses = vec![place(1, own), place(0, other)];
+        let inputs =
+            if number == 0 { vec![Arg::Access(1), Arg::Access(1)] } else { vec![Arg::Access(0), Arg::Access(1)] };
+        let difference = apply(&mut pass, if number == 0 { "add" } else { "subtract" }, &inputs);
+        let kernel = loops::copy(8);
+        pass.steps.push(Step::Apply {
+            kernel,
+            inputs: smallvec![difference],
+            outputs: smallvec![Arg::Access(0)],
+            flags: 0,
+        });
+        pass
+    });
+    let program = Program {
+        rows,
+        buffers: 2,
+        slots: Vec::new(),
+        constants: Vec::new(),
+        totals: Vec::new(),
+        flags: 1,
+        split: Split::Rows,
+        read_soon: Vec::new(),
+        passes: passes.collect(),
+    };
+    let regions = Executable::compile(program).program().passes.clone();
+    // Corners, edges and the middle, which takes all that the five passes do in one walk.
+    assert_eq!(regions.len(), 9);
+    let middle = regions.iter().find(|pass| pass.rows == (1..rows - 1) && pass.inner[..] == [columns - 2]);
+    let middle = middle.expect("a region that all passes cover");
+    assert_eq!((middle.steps.len(), middle.accesses.len()), (10, 6));
+    let is_memory =
+        |step: &Step| matches!(step, Step::Apply { outputs, .. } if matches!(outputs[..], [Arg::Access(_)]));
+    assert_eq!(middle.steps.iter().filter(|step| is_memory(step)).count(), 1);
+}
