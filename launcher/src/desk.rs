@@ -59,6 +59,8 @@ pub(crate) struct Desk {
     guests: Vec<Guest>,
     /// Ranks that have ended, in this order, and how.
     pub(crate) left: Vec<(usize, Goodbye)>,
+    /// How many of them the desk saw gone at one look, the first at which any was: it cannot tell who of these was first.
+    together: usize,
     /// How often a prompt has said that it waits for the user, with no interrupt to deal with.
     pub(crate) served: usize,
 }
@@ -70,7 +72,7 @@ impl Desk {
         let name = format!("legate-{}-{}", std::process::id(), unique.trim());
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         listener.set_nonblocking(true)?;
-        Ok(Desk { name, listener, guests: Vec::new(), left: Vec::new(), served: 0 })
+        Ok(Desk { name, listener, guests: Vec::new(), left: Vec::new(), together: 0, served: 0 })
     }
 
     /// Looks after whoever has come or gone; never waits.
@@ -97,6 +99,16 @@ impl Desk {
                 }
             }
         });
+        if self.together == 0 {
+            self.together = self.left.len();
+        }
+    }
+
+    /// The rank that ended first, and how. Of those that were gone at one look it is one that took leave: the runner has killed the
+    /// others then, while ranks that miss another take leave much later than it.
+    pub(crate) fn first_gone(&self) -> Option<(usize, Goodbye)> {
+        let took_leave = |gone: &&(usize, Goodbye)| gone.1 != Goodbye::Missing;
+        self.left[..self.together].iter().find(took_leave).or(self.left.first()).copied()
     }
 
     /// What to wait on for something to attend to.
@@ -219,5 +231,20 @@ fn take_streams(line: &UnixStream) -> io::Result<[RawFd; 3]> {
             return Err(io::ErrorKind::InvalidData.into());
         }
         Ok(libc::CMSG_DATA(first).cast::<[RawFd; 3]>().read_unaligned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Desk, Goodbye};
+
+    #[test]
+    fn who_took_leave_is_first_where_the_runner_killed_the_rest() {
+        let mut desk = Desk::open().expect("a socket");
+        desk.left = vec![(1, Goodbye::Missing), (0, Goodbye::Said), (2, Goodbye::Missing)];
+        desk.together = 2;
+        assert_eq!(desk.first_gone(), Some((0, Goodbye::Said)));
+        desk.together = 1;
+        assert_eq!(desk.first_gone(), Some((1, Goodbye::Missing)));
     }
 }

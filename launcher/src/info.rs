@@ -2,8 +2,10 @@
 //!
 //! Promises to say something for each line even where Python or NumPy cannot be asked. It decides nothing.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::family::{FAMILIES, Family};
 use crate::interpreter::{Interpreter, Way};
 use crate::machine::Machine;
 use crate::part::show_list;
@@ -19,10 +21,19 @@ try:
 except ImportError as error:
     print('none:', error)";
 
-/// What `--info` prints.
+/// What there is of an MPI family: the plugin, if one was built, and what starts its ranks.
+fn mpi(family: &Family, package: Option<&Path>) -> String {
+    let plugin = package.map(|package| family.plugin(package)).filter(|plugin| plugin.is_file());
+    let plugin = plugin.map_or_else(|| "no plugin".to_owned(), |plugin| plugin.display().to_string());
+    let runner = family.runner().map_or_else(|| "no runner on PATH".to_owned(), |runner| runner.display().to_string());
+    format!("{}: {plugin}, {runner}", family.name)
+}
+
+/// What `--info` prints; `package` is the folder of legate's Python package, if it was found.
 pub(crate) fn text(
     python: &Interpreter,
     way: &Way,
+    package: Option<&Path>,
     machine: &Machine,
     shares: &[Share],
     settings: &Settings,
@@ -43,6 +54,9 @@ pub(crate) fn text(
         ("gpus".to_owned(), machine.gpus.to_string()),
         ("cards".to_owned(), machine.cards.join(", ")),
     ];
+    for (number, family) in FAMILIES.iter().enumerate() {
+        rows.push((if number == 0 { "mpi".to_owned() } else { String::new() }, mpi(family, package)));
+    }
     for (number, share) in shares.iter().enumerate() {
         rows.push((
             if shares.len() == 1 { "its share".to_owned() } else { format!("share of rank {number}") },

@@ -139,7 +139,9 @@ fn run(rank: Option<&Rank>) -> Result<End, String> {
     let settings = if stays_here { Settings::gather(&line, |name| env::var_os(name), &machine)? } else { settings };
     if line.has("info") {
         let shares = shares(if rank.is_some() { place.ranks } else { shape.per_node() }, &machine, &settings)?;
-        return Ok(End::Text(info::text(&python, &way, &machine, &shares, &settings)));
+        let boot = requirements::boot_folder().ok();
+        let package = boot.as_deref().and_then(Path::parent);
+        return Ok(End::Text(info::text(&python, &way, package, &machine, &shares, &settings)));
     }
     let verbose = settings.is_on("verbose");
     let why_alone = why_python_alone(&line);

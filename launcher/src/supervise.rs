@@ -93,7 +93,7 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
                 .to_owned(),
         );
     }
-    match desk.left.first() {
+    match desk.first_gone() {
         None if job.is_elsewhere && code > FROM_SIGNAL => {
             eprintln!("legate: a rank was ended by signal {} ({})", code - FROM_SIGNAL, name_of(code - FROM_SIGNAL));
         }

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple};
 
 use crate::array::DeferredArray;
 use crate::frames::{self, Operations};
@@ -98,6 +98,13 @@ impl DeferredArray {
         if copy.is_some_and(|copy| copy.is_truthy().unwrap_or(false)) {
             let wanted = dtype.filter(|dtype| !dtype.is_none()).cloned().unwrap_or_else(|| slf.get().descr(py));
             return alias.call_method1("astype", (wanted, "K"));
+        }
+        // A scalar type called on an array converts it in the array's own order; the method does not.
+        if let Some(dtype) = dtype.filter(|dtype| !dtype.is_none())
+            && copy.is_none_or(|copy| copy.is_none())
+            && !frames::running_code_mentions(py, &["__array__"])?
+        {
+            return alias.call_method("astype", (dtype, "K"), Some(&[("copy", false)].into_py_dict(py)?));
         }
         let args = match dtype {
             Some(dtype) => PyTuple::new(py, [dtype])?,

@@ -46,8 +46,9 @@ impl Host for Process {
     }
 
     fn end(&self, code: u8) {
-        flush();
+        // First of all: the runner may kill this rank as soon as another has ended.
         say_goodbye(self.line, code == INTERRUPTED);
+        flush();
         // SAFETY: ends the process without running anything of it.
         unsafe { libc::_exit(c_int::from(code)) }
     }

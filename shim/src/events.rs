@@ -184,6 +184,15 @@ impl Origins {
         drop(over);
     }
 
+    /// Forgets where launches up to `last` were issued, all done and told of: a place keeps its module's variables alive.
+    pub(crate) fn forget(&self, last: Sequence) {
+        let mut waiting = self.waiting.lock();
+        let later = waiting.iter().position(|origin| origin.sequence > last).unwrap_or(waiting.len());
+        let over: Vec<Origin> = waiting.drain(..later).collect();
+        drop(waiting);
+        drop(over);
+    }
+
     fn take(&self, sequence: Sequence) -> Option<Origin> {
         let mut waiting = self.waiting.lock();
         let position = waiting.iter().position(|origin| origin.sequence == sequence)?;

@@ -202,8 +202,11 @@ impl Shim {
 
     /// Waits for everything.
     pub(crate) fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.await_launch(py, self.runtime.newest())?;
-        self.warn(py)
+        let last = self.runtime.newest();
+        self.await_launch(py, last)?;
+        self.warn(py)?;
+        self.origins.forget(last);
+        Ok(())
     }
 
     /// Whether the program has waited for a launch already.

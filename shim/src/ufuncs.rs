@@ -322,15 +322,17 @@ impl<'py> Map<'_, 'py> {
         }
         let domain = walk.domain();
         if !fresh && needs_detour(&operands, targets.len(), &domain) {
-            return self.detour(py, shim, targets).map(Some);
+            let converts =
+                targets.iter().zip(&self.resolution.outputs).any(|(to, from)| to.native.letter != from.letter);
+            // NumPy's own copy of what is written is of the operation's type: elements that no mask selects are converted to it and back.
+            if mask.is_some() && converts {
+                return Ok(None);
+            }
+            return self.detour(py, shim, targets);
         }
         let task = Task::Map { kernel: self.resolution.kernel.clone(), inputs: sources, outputs, mask };
         self.launch(py, shim, domain, operands, task, lent)?;
-        let mut results = SmallVec::new();
-        for target in targets {
-            results.push(target.array);
-        }
-        Ok(Some(results))
+        Ok(Some(targets.into_iter().map(|target| target.array).collect()))
     }
 
     fn launch(
@@ -385,15 +387,13 @@ impl<'py> Map<'_, 'py> {
         py: Python<'py>,
         shim: &Shim,
         targets: SmallVec<[Target<'py>; 1]>,
-    ) -> PyResult<SmallVec<[Bound<'py, DeferredArray>; 1]>> {
+    ) -> PyResult<Option<SmallVec<[Bound<'py, DeferredArray>; 1]>>> {
         let (shape, mood) = (self.shape.clone(), self.mood);
         let inputs = self.inputs.iter().map(|value| value.again(py)).collect();
         let unmasked =
             Map { resolution: self.resolution, name: self.name, inputs, mask: None, shape: shape.clone(), mood };
         let natives: SmallVec<[Native; 1]> = self.resolution.outputs.clone();
-        let Some(results) = unmasked.issue(py, shim, None)? else {
-            return Err(pyo3::exceptions::PyRuntimeError::new_err("an operation could not be computed aside"));
-        };
+        let Some(results) = unmasked.issue(py, shim, None)? else { return Ok(None) };
         let mut mask = match &self.mask {
             // What was lent was used, and done, just now.
             Some(Value::Array { storage, shape, native, .. }) => {
@@ -409,7 +409,7 @@ impl<'py> Map<'_, 'py> {
             // The mask may itself be part of what is written, so it is read before (copied aside) when it overlaps.
             copy(py, shim, value, native, target, shape.clone(), mask.take(), mood)?;
         }
-        Ok(targets.into_iter().map(|target| target.array).collect())
+        Ok(Some(targets.into_iter().map(|target| target.array).collect()))
     }
 }
 

@@ -201,6 +201,16 @@ def keeps(array, kept=[]):
     if isinstance(array, np.ndarray):
         kept.append(array)
     return kept
+
+class Holder:
+    def __init__(self, array):
+        self.array, self.others = array, []
+
+    def double(self):
+        if not isinstance(self.array, np.ndarray):
+            return "no array"
+        self.array *= 2
+        return is_real(self.array), self.array[:3]
 """,
     "asks.py": """
 import sys
@@ -225,5 +235,9 @@ kept, = asking.keeps(values)
 values *= 2
 kept[1] = 40
 print(kept[:3], values[:3], kept.sum() == values.sum())
+held = values + 1
+holder = asking.Holder(held)
+print(holder.double(), held[:3], (held == holder.array).all())
+print(asking.Holder(5).double())
 """
 }

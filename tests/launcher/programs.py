@@ -87,6 +87,16 @@ class Thing:
 thing = Thing()
 sys.exit("text")
 """,
+    "at_exit_arrays.py": """
+import numpy as np
+class Thing:
+    def __del__(self):
+        print("deleted")
+thing = Thing()
+held = np.ones(1_000_000) * 2
+left_open = open(1, "w", closefd=False)
+left_open.write(f"{held[5]} was never flushed")
+""",
     "threads.py": """
 import sys, threading
 def work(n):

@@ -81,6 +81,7 @@ ENDS = [
     Row("recursion", ["recursion.py"]),
     Row("excepthook", ["hook.py"]),
     Row("at exit", ["at_exit.py"]),
+    Row("at exit with arrays", ["at_exit_arrays.py"]),
     Row("threads", ["threads.py"]),
     Row("syntax error", ["broken.py"]),
     Row("syntax error in an import", ["-c", "import broken"]),

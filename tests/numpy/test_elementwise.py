@@ -63,6 +63,11 @@ STATEMENTS = rows(r"""
 a += 1
 a *= b
 a -= a[::-1]
+np.greater(a, a[:1], out=a, where=a > 1)
+np.greater(a, a[::-1], out=a, where=m)
+np.add(a, a[:1], out=a, where=m, dtype='f4', casting='unsafe')
+v, w = np.zeros(ROWS * COLUMNS // 16 * 16), -np.zeros(ROWS * COLUMNS // 16 * 16); result = [np.signbit(u(*pair)) for u in (np.fmax, np.fmin) for pair in ((v, w), (w, v))]
+v, w = np.zeros(ROWS * COLUMNS // 16 * 16, 'f4'), -np.zeros(ROWS * COLUMNS // 16 * 16, 'f4'); result = [np.signbit(u(*pair)) for u in (np.fmax, np.fmin) for pair in ((v, w), (w, v))]
 i //= 2
 u += 250
 m &= a > 0

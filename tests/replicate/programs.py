@@ -212,6 +212,8 @@ inner()
 """,
     "exit_code": """
 import atexit, sys
+import numpy as np
+held = np.ones(1_000_000) * 2
 def last():
     with open("last.txt", "w") as file:
         file.write("at exit")

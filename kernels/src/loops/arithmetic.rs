@@ -65,6 +65,8 @@ operations! {
     Divide(a, b) a.div(b), QUIET = false;
     Maximum(a, b) a.max(b), QUIET = true;
     Minimum(a, b) a.min(b), QUIET = true;
+    Fmax(a, b) a.fmax(b), QUIET = true;
+    Fmin(a, b) a.fmin(b), QUIET = true;
 }
 
 macro_rules! table {
@@ -87,7 +89,8 @@ macro_rules! table {
 pub(super) fn function(width: Width, ufunc: &str, types: &[Number]) -> Option<LoopFunction> {
     table!(ufunc, types, width;
         unary "sqrt" Sqrt, "reciprocal" Reciprocal, "square" Square, "sign" Sign, "negative" Negative, "absolute" Absolute;
-        binary "add" Add, "subtract" Subtract, "multiply" Multiply, "divide" Divide, "maximum" Maximum, "minimum" Minimum)
+        binary "add" Add, "subtract" Subtract, "multiply" Multiply, "divide" Divide, "maximum" Maximum, "minimum" Minimum,
+            "fmax" Fmax, "fmin" Fmin)
 }
 
 macro_rules! by_width {

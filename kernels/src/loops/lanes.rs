@@ -74,6 +74,10 @@ pub(super) trait Lanes: Copy {
     unsafe fn max(self, other: Self) -> Self;
     /// NumPy's minimum.
     unsafe fn min(self, other: Self) -> Self;
+    /// NumPy's fmax: the first operand if the second is a NaN, the second of equal ones. May raise an event for a NaN.
+    unsafe fn fmax(self, other: Self) -> Self;
+    /// NumPy's fmin.
+    unsafe fn fmin(self, other: Self) -> Self;
     unsafe fn neg(self) -> Self;
     unsafe fn abs(self) -> Self;
     /// NumPy's sign: 1, 0 (positive) or -1, a NaN as it is.
@@ -140,6 +144,16 @@ macro_rules! one_lane {
             }
 
             #[inline(always)]
+            unsafe fn fmax(self, other: $number) -> $number {
+                if other.is_nan() || self > other { self } else { other }
+            }
+
+            #[inline(always)]
+            unsafe fn fmin(self, other: $number) -> $number {
+                if other.is_nan() || self < other { self } else { other }
+            }
+
+            #[inline(always)]
             unsafe fn neg(self) -> $number {
                 -self
             }
@@ -187,6 +201,8 @@ mod x86 {
             $xor:ident $andnot:ident,
             max($a:ident, $b:ident) $max:expr,
             min $min:expr,
+            fmax $fmax:expr,
+            fmin $fmin:expr,
             sign($value:ident) $sign:expr
         ) => {
             #[derive(Clone, Copy)]
@@ -259,6 +275,20 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn fmax(self, other: Self) -> Self {
+                    let ($a, $b) = (self.0, other.0);
+                    // SAFETY: the caller's.
+                    $name(unsafe { $fmax })
+                }
+
+                #[inline(always)]
+                unsafe fn fmin(self, other: Self) -> Self {
+                    let ($a, $b) = (self.0, other.0);
+                    // SAFETY: the caller's.
+                    $name(unsafe { $fmin })
+                }
+
+                #[inline(always)]
                 unsafe fn neg(self) -> Self {
                     // SAFETY: the caller's.
                     $name(unsafe { $xor(self.0, $splat(-0.0)) })
@@ -292,6 +322,8 @@ mod x86 {
         _mm512_sqrt_pd _mm512_xor_pd _mm512_andnot_pd,
         max(a, b) _mm512_mask_mov_pd(_mm512_max_pd(a, b), _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, a), a),
         min _mm512_mask_mov_pd(_mm512_min_pd(a, b), _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, a), a),
+        fmax _mm512_mask_mov_pd(_mm512_max_pd(a, b), _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(b, b), a),
+        fmin _mm512_mask_mov_pd(_mm512_min_pd(a, b), _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(b, b), a),
         sign(a) {
             let zero = _mm512_setzero_pd();
             let signed = _mm512_or_pd(_mm512_and_pd(a, _mm512_set1_pd(-0.0)), _mm512_set1_pd(1.0));
@@ -305,6 +337,8 @@ mod x86 {
         _mm512_sqrt_ps _mm512_xor_ps _mm512_andnot_ps,
         max(a, b) _mm512_mask_mov_ps(_mm512_max_ps(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
         min _mm512_mask_mov_ps(_mm512_min_ps(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+        fmax _mm512_mask_mov_ps(_mm512_max_ps(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(b, b), a),
+        fmin _mm512_mask_mov_ps(_mm512_min_ps(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(b, b), a),
         sign(a) {
             let zero = _mm512_setzero_ps();
             let signed = _mm512_or_ps(_mm512_and_ps(a, _mm512_set1_ps(-0.0)), _mm512_set1_ps(1.0));
@@ -318,6 +352,8 @@ mod x86 {
         _mm256_sqrt_pd _mm256_xor_pd _mm256_andnot_pd,
         max(a, b) _mm256_blendv_pd(_mm256_max_pd(a, b), a, _mm256_cmp_pd::<_CMP_UNORD_Q>(a, a)),
         min _mm256_blendv_pd(_mm256_min_pd(a, b), a, _mm256_cmp_pd::<_CMP_UNORD_Q>(a, a)),
+        fmax _mm256_blendv_pd(_mm256_max_pd(a, b), a, _mm256_cmp_pd::<_CMP_UNORD_Q>(b, b)),
+        fmin _mm256_blendv_pd(_mm256_min_pd(a, b), a, _mm256_cmp_pd::<_CMP_UNORD_Q>(b, b)),
         sign(a) {
             let zero = _mm256_setzero_pd();
             let signed = _mm256_or_pd(_mm256_and_pd(a, _mm256_set1_pd(-0.0)), _mm256_set1_pd(1.0));
@@ -331,6 +367,8 @@ mod x86 {
         _mm256_sqrt_ps _mm256_xor_ps _mm256_andnot_ps,
         max(a, b) _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)),
         min _mm256_blendv_ps(_mm256_min_ps(a, b), a, _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)),
+        fmax _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps::<_CMP_UNORD_Q>(b, b)),
+        fmin _mm256_blendv_ps(_mm256_min_ps(a, b), a, _mm256_cmp_ps::<_CMP_UNORD_Q>(b, b)),
         sign(a) {
             let zero = _mm256_setzero_ps();
             let signed = _mm256_or_ps(_mm256_and_ps(a, _mm256_set1_ps(-0.0)), _mm256_set1_ps(1.0));

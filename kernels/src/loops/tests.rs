@@ -39,7 +39,8 @@ fn bits(values: &[f64]) -> Vec<u64> {
 #[test]
 fn all_widths_agree() {
     let unary = ["sqrt", "reciprocal", "square", "sign", "negative", "absolute"].map(|ufunc| (ufunc, 1));
-    let binary = ["add", "subtract", "multiply", "divide", "maximum", "minimum"].map(|ufunc| (ufunc, 2));
+    let binary =
+        ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin"].map(|ufunc| (ufunc, 2));
     for (ufunc, inputs) in unary.into_iter().chain(binary) {
         let types = vec![Number::F64; inputs + 1];
         for count in [1, 7, 8, 31, 32, 100, 300] {

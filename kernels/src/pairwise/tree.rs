@@ -101,7 +101,7 @@ macro_rules! real_summand {
 
 real_summand!(f32, f32, leaf::leaf_f32, |seed: f32, sum: f32| seed + sum);
 real_summand!(f64, f64, leaf::leaf_f64, |seed: f64, sum: f64| seed + sum);
-real_summand!(Half, f32, leaf::leaf_half, |seed: Half, sum: f32| Half(half::from_f32(half::to_f32(seed.0) + sum)));
+real_summand!(Half, f32, leaf::leaf_half, |seed: Half, sum: f32| Half(half::round_f32(half::to_f32(seed.0) + sum)));
 
 macro_rules! complex_summand {
     ($part:ty, $leaf:path) => {

@@ -2,8 +2,9 @@
 //!
 //! A library that sees an array of another class may convert it, but may also refuse it, or take a mask for labels; one that is told
 //! of an ndarray may hand it to compiled code, which only a real one can enter. So at that very question the variables of the
-//! library that hold the array get its export, real memory of the same field. Promises that user code, NumPy and this package keep what
-//! they have, and that the answer is no where no variable holds the array. The frames are Python's own, found in `caller`.
+//! library that hold the array, and the attributes of the objects they name, get its export, real memory of the same field. Promises that
+//! the variables of user code, NumPy and this package keep what they have, and that the answer is no where nothing holds the array. The
+//! frames are Python's own, found in `caller`.
 #![expect(unsafe_code, reason = "writes the variables of a frame back through CPython's interface")]
 
 use std::ffi::c_int;
@@ -12,6 +13,7 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::caller::{Caller, caller_of_frame, frames};
 use crate::array::DeferredArray;
@@ -40,22 +42,40 @@ fn may_be_lent(frame: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(name.extract::<&str>().is_ok_and(|name| name != "legate" && !name.starts_with("legate.")))
 }
 
-/// Puts `export` into the variables of a frame that hold the array; whether there are any.
+/// The attributes of an object of a class written in Python.
+fn attributes<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
+    let py = object.py();
+    // SAFETY: the GIL is held and the object is alive; the answer is a new reference, or none with an error set.
+    unsafe {
+        let class = object.get_type();
+        if ffi::PyType_GetFlags(class.as_type_ptr()) & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+            return None;
+        }
+        let found =
+            Bound::from_owned_ptr_or_err(py, ffi::PyObject_GenericGetDict(object.as_ptr(), std::ptr::null_mut()));
+        found.ok()?.cast_into::<PyDict>().ok()
+    }
+}
+
+/// Puts the export of the array where a frame's variables, or attributes of what they name, hold it; whether anything does.
 fn put(frame: &Bound<'_, PyAny>, array: &Bound<'_, DeferredArray>) -> PyResult<bool> {
     let locals = frame.getattr("f_locals")?;
-    let mut names = Vec::new();
+    let mut places = Vec::new();
     for item in locals.call_method0("items")?.try_iter()? {
         let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         if value.is(array) {
-            names.push(name);
+            places.push((locals.clone(), name));
+        } else if let Some(attributes) = attributes(&value) {
+            let held = attributes.iter().filter(|(_, held)| held.is(array));
+            places.extend(held.map(|(name, _)| (attributes.clone().into_any(), name)));
         }
     }
-    if names.is_empty() {
+    if places.is_empty() {
         return Ok(false);
     }
     let export = array.get().export(array.py())?;
-    for name in &names {
-        locals.set_item(name, &export)?;
+    for (place, name) in &places {
+        place.set_item(name, &export)?;
     }
     if let Some(write_back) = locals_to_fast() {
         // SAFETY: the GIL is held and the frame is alive; 0 keeps variables that the mapping lacks.

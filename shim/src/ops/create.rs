@@ -7,7 +7,7 @@ use legate_kernels::program::{Element, Number};
 use legate_runtime::view::Axes;
 use legate_runtime::{Privilege, Work};
 use pyo3::prelude::*;
-use pyo3::types::{PyAnyMethods, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyAnyMethods, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
 use crate::array::{DeferredArray, deferred};
@@ -254,7 +254,9 @@ fn filled<'py>(
     order: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(wanted) = wanted(shim, shape, dtype, order)? else { return Ok(None) };
-    if shim.dtypes.at(wanted.descr.as_ptr() as usize).is_none() {
+    let Some(native) = shim.dtypes.at(wanted.descr.as_ptr() as usize) else { return Ok(None) };
+    // An assignment would refuse it; filling drops its imaginary part and warns, with a class of NumPy's own.
+    if value.is_instance_of::<PyComplex>() && native.kind != b'c' {
         return Ok(None);
     }
     let Some(array) = unfilled(shim, &wanted.shape, &wanted.descr, wanted.column_major)? else { return Ok(None) };

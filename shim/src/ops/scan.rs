@@ -109,6 +109,18 @@ pub(crate) fn by_protocol<'py>(
     inputs: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Outcome<'py>> {
+    accumulate(py, shim, ufunc, inputs, kwargs, "accumulate")
+}
+
+/// Running totals for an operation that is called `told` in warnings.
+fn accumulate<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    ufunc: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    told: &'static str,
+) -> PyResult<Outcome<'py>> {
     let operand = inputs.get_item(0)?;
     let Some(array) = deferred(&operand) else { return Ok(HOST) };
     let Some(request) = request(inputs, kwargs)? else { return Ok(HOST) };
@@ -189,7 +201,7 @@ pub(crate) fn by_protocol<'py>(
         && let Mood::Warn(flags) | Mood::AtOnce(flags) = mood
     {
         at_once = matches!(mood, Mood::AtOnce(_));
-        shim.origins.note(py, issued.sequence, flags, "accumulate", issued.sequence.saturating_sub(10_000));
+        shim.origins.note(py, issued.sequence, flags, told, issued.sequence.saturating_sub(10_000));
     }
     shim.settle(py, issued, at_once)?;
     if shim.settings.report {
@@ -210,7 +222,7 @@ pub(crate) fn last_total<'py>(
         return Ok(HOST);
     }
     let flat = array.call_method1("reshape", (-1,))?;
-    match by_protocol(py, shim, ufunc, &PyTuple::new(py, [flat])?, None)? {
+    match accumulate(py, shim, ufunc, &PyTuple::new(py, [flat])?, None, "reduce")? {
         Outcome::Done(totals) => Ok(Outcome::Done(totals.get_item(-1)?)),
         Outcome::Host { .. } => Ok(HOST),
     }

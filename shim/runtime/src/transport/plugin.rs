@@ -21,8 +21,8 @@ use super::{Channel, Receive, Send, Transport, TransportError};
 
 /// How often a wait calls its `look`.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long the watch has to explain a failure.
-const EXPLAINED: Duration = Duration::from_secs(3);
+/// How long the watch has to explain a failure: longer than it takes to miss a shard and to find that nobody answers.
+const EXPLAINED: Duration = Duration::from_secs(7);
 /// Room for a text of the plugin.
 const TEXT_BYTES: usize = 1024;
 
@@ -157,7 +157,7 @@ impl Transport for Plugin {
         if pieces.is_empty() {
             return Ok(());
         }
-        let batch = self.start(&pieces)?;
+        let batch = self.start(&pieces).map_err(|failure| unless_stopped(&self.stop, failure))?;
         let mut backoff = Backoff::new();
         let mut looked = Duration::ZERO;
         while !self.is_done(batch).map_err(|failure| unless_stopped(&self.stop, failure))? {
@@ -168,7 +168,8 @@ impl Transport for Plugin {
             if waited - looked > LOOK {
                 looked = waited;
                 if waited > SHORT {
-                    let shards = self.pending(batch, &pieces)?;
+                    let pending = self.pending(batch, &pieces);
+                    let shards = pending.map_err(|failure| unless_stopped(&self.stop, failure))?;
                     self.waits.set(tag, Some(Wait { since: backoff.since(), shards }));
                 }
                 look();

@@ -254,9 +254,10 @@ impl Root {
     }
 }
 
-/// The text about a shard that has ended alone; shard 0's exception has been shown already.
+/// The text about a shard that has ended alone; shard 0's exception has been shown already, and says enough where it has no text.
 fn alone(shard: u64, ended: &Ended, others: &str) -> String {
     match (ended.how, shard) {
+        (How::Raised, 0) if ended.text.is_empty() => String::new(),
         (How::Raised, 0) => format!("shard 0 alone raised this; {others}"),
         (How::Raised, _) => format!("shard {shard} alone raised an exception; {others}:\n{}", ended.text.trim_end()),
         (How::Returned | How::Interrupted, _) => format!("shard {shard} has ended alone; {others}"),
