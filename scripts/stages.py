@@ -80,6 +80,8 @@ STAGES = [
           "all", 600),
     Stage("random programs, 3 shards", [*RANDOM, "--stage", "tiny", "--ranks", "3", "--count", "300", "--seed", "400001"],
           "all", 600),
+    Stage("random programs, 4 shards in blocks", [*RANDOM, "--stage", "blocks", "--ranks", "4", "--count", "200", "--seed", "500001"],
+          "all", 600),
     Stage("NumPy's tests, as users run", ["tests/numpy_suite/run", "--subset", "4"], "all", 1800),
     Stage("NumPy's tests, forced", ["tests/numpy_suite/run", "--forced", "--subset", "4"], "all", 1800),
 ]

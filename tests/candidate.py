@@ -20,6 +20,8 @@ STAGES = {
     "unfused": {"LEGATE_MIN_CPU_CHUNK": "1", "LEGATE_PROCESSORS": "2", "LEGATE_FUSION": "0"},
     "narrow": {"LEGATE_MIN_CPU_CHUNK": "1", "LEGATE_PROCESSORS": "5", "LEGATE_CPUS": "1", "LEGATE_WINDOW_SIZE": "3"},
 }
+# Further ones that make a difference with several ranks alone.
+STAGES_OF_RANKS = {**STAGES, "blocks": {"LEGATE_MIN_CPU_CHUNK": "1", "LEGATE_PROCESSORS": "2", "LEGATE_BLOCKS": "1"}}
 
 
 @dataclass(frozen=True)

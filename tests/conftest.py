@@ -5,11 +5,11 @@ Promises: the chosen stage's environment is set before anything imports legate. 
 import os
 import sys
 
-from tests.candidate import STAGES, TOP
+from tests.candidate import STAGES_OF_RANKS, TOP
 
 
 def pytest_addoption(parser):
-    parser.addoption("--stage", choices=sorted(STAGES), default="tiny", help="how finely the tests in this process split work")
+    parser.addoption("--stage", choices=sorted(STAGES_OF_RANKS), default="tiny", help="how finely the tests in this process split work")
     parser.addoption("--ranks", type=int, help="how many ranks each program under test runs on")
     parser.addoption("--full", action="store_true", help="run the example programs at their full sizes")
 
@@ -17,7 +17,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for name in [name for name in os.environ if name.startswith("LEGATE_") and "TEST" not in name]:
         del os.environ[name]
-    os.environ.update(STAGES[config.getoption("--stage")])
+    os.environ.update(STAGES_OF_RANKS[config.getoption("--stage")])
     if ranks := config.getoption("--ranks"):
         os.environ["LEGATE_TEST_RANKS"] = str(ranks)
     try:

@@ -15,7 +15,7 @@ use crate::storage::{Export, Storage};
 
 /// Sets what the runtime starts with; what is not said comes from the environment. Raises RuntimeError when it runs already.
 #[pyfunction]
-#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, run_ahead=None, report=None, show_plan=None, profile=None))]
+#[pyo3(signature = (*, cpus=None, sysmem=None, min_chunk=None, fusion=None, processors=None, window=None, run_ahead=None, blocks=None, report=None, show_plan=None, profile=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one function")]
 fn configure(
     py: Python<'_>,
@@ -26,6 +26,7 @@ fn configure(
     processors: Option<usize>,
     window: Option<usize>,
     run_ahead: Option<usize>,
+    blocks: Option<bool>,
     report: Option<bool>,
     show_plan: Option<bool>,
     profile: Option<bool>,
@@ -42,6 +43,7 @@ fn configure(
             window: window.unwrap_or(known.window).max(1),
             run_ahead: run_ahead.unwrap_or(known.run_ahead),
             fusion: fusion.unwrap_or(known.fusion),
+            blocks: blocks.unwrap_or(known.blocks),
             report: report.unwrap_or(known.report),
             show_plan: show_plan.unwrap_or(known.show_plan),
             profile: profile.unwrap_or(known.profile),
@@ -222,6 +224,7 @@ fn counters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("groups", counters.groups.load(Relaxed))?;
     result.set_item("launches", counters.launches.load(Relaxed))?;
     result.set_item("tiles", counters.tiles.load(Relaxed))?;
+    result.set_item("in_blocks", counters.in_blocks.load(Relaxed))?;
     result.set_item("joined_sweeps", counters.joined_sweeps.load(Relaxed))?;
     result.set_item("unstored", counters.unstored.load(Relaxed))?;
     result.set_item("read_bytes", counters.read_bytes.load(Relaxed))?;

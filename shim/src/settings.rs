@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) run_ahead: usize,
     /// Whether launches are joined.
     pub(crate) fusion: bool,
+    /// Whether several shards cut arrays into blocks of two axes.
+    pub(crate) blocks: bool,
     /// Whether calls are counted by user line.
     pub(crate) report: bool,
     /// Whether plans are kept as text.
@@ -57,6 +59,7 @@ impl Settings {
             window: number("LEGATE_WINDOW_SIZE").unwrap_or(DEFAULT_WINDOW).max(1),
             run_ahead: number("LEGATE_RUN_AHEAD").unwrap_or(DEFAULT_RUN_AHEAD),
             fusion: switch("LEGATE_FUSION", true),
+            blocks: switch("LEGATE_BLOCKS", false),
             report: switch("LEGATE_REPORT", false),
             show_plan: switch("LEGATE_SHOW_PLAN", false),
             profile: switch("LEGATE_PROFILE", false),
@@ -79,6 +82,7 @@ impl Settings {
             ("window", mapper.window),
             ("run_ahead", mapper.run_ahead),
             ("fusion", usize::from(mapper.fusion)),
+            ("blocks", usize::from(mapper.blocks)),
             ("report", usize::from(self.report)),
             ("show_plan", usize::from(mapper.show_plan)),
             ("profile", usize::from(self.profile)),

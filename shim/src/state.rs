@@ -145,6 +145,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             window: settings.window,
             run_ahead: settings.run_ahead,
             fusion: settings.fusion,
+            blocks: settings.blocks,
             memory_limit: settings.sysmem,
             show_plan: settings.show_plan,
         };

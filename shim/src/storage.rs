@@ -181,7 +181,7 @@ pub(crate) enum Purpose {
 }
 
 /// A task of a launch whose operands are all there is to it.
-fn nothing() -> Task {
+pub(crate) fn nothing() -> Task {
     Task::Whole(Arc::new(|_: &[usize], _: &dyn Parallel| ()))
 }
 

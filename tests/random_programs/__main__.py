@@ -4,7 +4,7 @@ import collections
 import sys
 import time
 
-from tests.candidate import STAGES
+from tests.candidate import STAGES_OF_RANKS
 from tests.random_programs.campaign import campaign
 from tests.random_programs.known import reason
 from tests.random_programs.program import SCALES
@@ -21,7 +21,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tests.random_programs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--stage", choices=STAGES, default="tiny")
+    parser.add_argument("--stage", choices=STAGES_OF_RANKS, default="tiny")
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--length", type=int, default=14)
     parser.add_argument("--ranks", type=int, default=1, help="shards that each program runs on")
@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="print every failing program, not one of each kind")
     parser.add_argument("--self", action="store_true", help="NumPy against itself: nothing may differ")
     options = parser.parse_args()
-    env = {**STAGES[options.stage], **({"SUITE_SELF": "1"} if options.self else {})}
+    env = {**STAGES_OF_RANKS[options.stage], **({"SUITE_SELF": "1"} if options.self else {})}
     if options.ranks > 1:
         env["LEGATE_RANKS_PER_NODE"] = str(options.ranks)
     if options.chaos is not None:

@@ -55,6 +55,16 @@ pub(super) const GROUP: Group = Group {
             to_python: true,
         },
         Flag {
+            name: "blocks",
+            value_name: "",
+            kind: Kind::Switch { on: "1", off: "0" },
+            default: "",
+            help: "Cut arrays into blocks of two axes over several ranks, not into rows: stencils on very many ranks exchange less, \
+                   sums and whatever else needs rows more",
+            variable: Some("LEGATE_BLOCKS"),
+            to_python: true,
+        },
+        Flag {
             name: "processors",
             value_name: "N",
             kind: Kind::Count,

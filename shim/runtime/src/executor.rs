@@ -10,6 +10,7 @@
 //! Rules: windows enter the queue in program order; `completed` only grows; it is stored after the group's instances
 //! are in place; a failure (a bug, caught as a panic) is kept and given to every later wait, so that nothing hangs.
 mod apart;
+mod blocks;
 mod counters;
 mod deep;
 mod instances;
@@ -220,7 +221,7 @@ impl<B: Backend> Executor<B> {
             let regrets = |kind| self.ledger.regrets(kind);
             let least_bytes = self.mapper.min_owed();
             // A fork's child of a shard stores what it makes.
-            let owes = self.transport.shards() == 1 || !self.is_alone();
+            let owes = !self.in_blocks() && (self.transport.shards() == 1 || !self.is_alone());
             let keeps_made = self.transport.shards() == 1;
             let terms = owes.then_some(Terms { least_bytes, effort: &effort, regrets: &regrets, keeps_made });
             self.ledger.forget(self.completed());
@@ -231,7 +232,7 @@ impl<B: Backend> Executor<B> {
                     window.launches
                 }
             };
-            for mut walk in self.walks(fuse::plan(launches, self.mapper.fusion, terms.as_ref())) {
+            for mut walk in self.walks(fuse::plan(launches, self.rules(), terms.as_ref())) {
                 if self.mapper.show_plan {
                     self.plan.lock().push_str(&walk.to_string());
                 }
@@ -274,7 +275,7 @@ impl<B: Backend> Executor<B> {
     /// What of a window's groups runs as one.
     fn walks(&self, groups: Vec<Group<B::Task>>) -> Vec<Walk<B::Task>> {
         let shards = self.transport.shards();
-        if shards > 1 && self.is_alone() {
+        if self.in_blocks() || (shards > 1 && self.is_alone()) {
             return groups.into_iter().map(Walk::Group).collect();
         }
         sweeps::join(groups, &self.mapper, shards)
@@ -314,6 +315,9 @@ impl<B: Backend> Executor<B> {
         self.counters.count(group);
         if self.workers.is_alone() && self.transport.shards() > 1 {
             share::check_whole(group)?;
+        }
+        if self.in_blocks() && self.run_blocks(group)? {
+            return Ok(());
         }
         if group.members[0].launch.work == Work::Whole {
             return self.run_whole(&group.members[0].launch);

@@ -34,17 +34,26 @@ struct Touch {
     row_extent: Range<isize>,
 }
 
+/// What may be joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Whether anything is.
+    pub(crate) joins: bool,
+    /// Whether groups must be able to be cut into blocks: then all members agree on all axes, which stay apart.
+    pub(crate) in_blocks: bool,
+}
+
 struct Draft<T> {
     members: Vec<Member<T>>,
     touches: FxHashMap<u64, Vec<Touch>>,
     renamed: FxHashMap<u64, (usize, Carried)>,
     accumulates: bool,
     passes: usize,
+    in_blocks: bool,
 }
 
-/// Cuts a window into groups, in program order. With `enabled` false every launch is a group of its own. Without `terms` what
-/// the program holds is stored.
-pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Option<&Terms<'_, T>>) -> Vec<Group<T>> {
+/// Cuts a window into groups, in program order. Without `terms` what the program holds is stored.
+pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, rules: Rules, terms: Option<&Terms<'_, T>>) -> Vec<Group<T>> {
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
     let mut terms = terms.map(|terms| (terms, Coming::new(&window)));
@@ -55,7 +64,7 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
         }
         let refusal = match &mut draft {
             None => "",
-            Some(_) if !enabled => "fusion is off",
+            Some(_) if !rules.joins => "fusion is off",
             Some(open) => match open.admit(&mut launch) {
                 Ok(admission) => {
                     open.add(launch, admission);
@@ -64,9 +73,9 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
                 Err(reason) => reason,
             },
         };
-        let mut fresh = Draft::new();
+        let mut fresh = Draft::new(rules.in_blocks);
         if let Some(mut full) = draft.take() {
-            if enabled {
+            if rules.joins {
                 fresh = full.give_up_tail(&mut launch);
             }
             groups.push(full.close(refusal, &mut terms));
@@ -76,7 +85,7 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, enabled: bool, terms: Optio
             Ok(admission) => fresh.add(launch, admission),
             Err(reason) => {
                 groups.push(fresh.close(reason, &mut terms));
-                fresh = Draft::new();
+                fresh = Draft::new(rules.in_blocks);
                 fresh.add(launch, Admission::default());
             }
         }
@@ -97,7 +106,7 @@ struct Admission {
 }
 
 impl<T: Clone> Draft<T> {
-    fn new() -> Draft<T> {
+    fn new(in_blocks: bool) -> Draft<T> {
         Draft {
             // Most windows that are waited for are short, and members take up much room.
             members: Vec::with_capacity(1),
@@ -105,6 +114,7 @@ impl<T: Clone> Draft<T> {
             renamed: FxHashMap::default(),
             accumulates: false,
             passes: 1,
+            in_blocks,
         }
     }
 
@@ -128,16 +138,16 @@ impl<T: Clone> Draft<T> {
         }
         let mut tail: Vec<Launch<T>> = self.members.split_off(start).into_iter().map(|member| member.launch).collect();
         if tail.is_empty() {
-            return Draft::new();
+            return Draft::new(self.in_blocks);
         }
         let mut kept: Vec<Launch<T>> =
             std::mem::take(&mut self.members).into_iter().map(|member| member.launch).collect();
         // The tail must hold together and the refused launch fit behind it; what does not stays where it was.
         let led = loop {
             if tail.is_empty() {
-                break Draft::new();
+                break Draft::new(self.in_blocks);
             }
-            match Draft::build(tail) {
+            match Draft::build(tail, self.in_blocks) {
                 Ok(led) if led.admit(refused).is_ok() => break led,
                 Ok(led) => tail = led.members.into_iter().map(|member| member.launch).collect(),
                 Err(launches) => tail = launches,
@@ -145,15 +155,15 @@ impl<T: Clone> Draft<T> {
             kept.push(tail.remove(0));
         };
         // A group's beginning fits together as it did before, so nothing comes back.
-        if let Ok(shortened) = Draft::build(kept) {
+        if let Ok(shortened) = Draft::build(kept, self.in_blocks) {
             *self = shortened;
         }
         led
     }
 
     /// A draft of these launches in this order, or the launches if they do not fit together.
-    fn build(launches: Vec<Launch<T>>) -> Result<Draft<T>, Vec<Launch<T>>> {
-        let mut draft = Draft::new();
+    fn build(launches: Vec<Launch<T>>, in_blocks: bool) -> Result<Draft<T>, Vec<Launch<T>>> {
+        let mut draft = Draft::new(in_blocks);
         let mut rest = launches.into_iter();
         while let Some(mut launch) = rest.next() {
             let admission = if draft.members.is_empty() { Ok(Admission::default()) } else { draft.admit(&mut launch) };
@@ -237,6 +247,9 @@ impl<T: Clone> Draft<T> {
         let last = &self.members[self.members.len() - 1];
         let same_walk = last.shift == shift && last.launch.domain == launch.domain;
         let new_pass = !same_walk || self.needs_new_pass(launch, &renames);
+        if self.in_blocks && new_pass {
+            return Err("blocks are walked once, by members that agree on every element");
+        }
         if serial && (new_pass || self.passes > 1) {
             return Err("a sum over the rows is alone in its pass");
         }
@@ -373,7 +386,7 @@ impl<T: Clone> Draft<T> {
         let serial = self.accumulates;
         let mut group =
             Group { rows, grain: 1, members: self.members, buffers, temporaries, owed, split, serial, ended };
-        if group.split == Split::Rows && !whole {
+        if group.split == Split::Rows && !whole && !self.in_blocks {
             group.merge_axes();
         }
         group

@@ -20,6 +20,9 @@ pub struct Mapper {
     pub run_ahead: usize,
     /// Whether launches are joined.
     pub fusion: bool,
+    /// Whether several shards cut maps over two or more axes into blocks: neighbours exchange less, and whatever needs rows, as sums
+    /// in NumPy's order do, has whole arrays moved.
+    pub blocks: bool,
     /// Bytes that fields may reserve.
     pub memory_limit: usize,
     /// Whether groups are kept as text.
@@ -105,6 +108,7 @@ mod tests {
             window: 64,
             run_ahead: 4,
             fusion: true,
+            blocks: false,
             memory_limit: usize::MAX,
             show_plan: false,
         };

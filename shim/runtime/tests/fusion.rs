@@ -32,6 +32,7 @@ fn outcome(seed: u64, fusion: bool, processors: usize) -> Vec<Vec<u64>> {
         window: 16,
         run_ahead: 2,
         fusion,
+        blocks: false,
         memory_limit: 1 << 30,
         show_plan: false,
     };
@@ -123,6 +124,7 @@ fn plan(build: impl FnOnce(&Runtime<Interpreter>) -> Vec<Handle>) -> String {
         window: 100,
         run_ahead: 2,
         fusion: true,
+        blocks: false,
         memory_limit: 1 << 30,
         show_plan: true,
     };

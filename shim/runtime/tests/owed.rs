@@ -30,6 +30,7 @@ fn runtime_on(window: usize, transport: Arc<dyn Transport>) -> Runtime<Interpret
         window,
         run_ahead: 2,
         fusion: true,
+        blocks: false,
         memory_limit: 1 << 30,
         show_plan: true,
     };

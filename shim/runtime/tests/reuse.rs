@@ -28,6 +28,7 @@ fn runtime_of(transport: Arc<dyn Transport>) -> Runtime<Interpreter> {
         window: 100,
         run_ahead: 2,
         fusion: true,
+        blocks: false,
         memory_limit: 1 << 30,
         show_plan: false,
     };

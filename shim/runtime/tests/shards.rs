@@ -5,6 +5,7 @@
 mod interpreter;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use interpreter::{Interpreter, Numbers, Step, wait};
 use legate_runtime::transport::{Alone, Stop, Threads, Transport};
@@ -50,8 +51,8 @@ fn rectangle(numbers: &mut Numbers, shape: &[usize; 2], reads: bool) -> View {
     }
 }
 
-/// Runs the random program of a seed; the contents of all fields that are held at its end.
-fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u64>> {
+/// Runs the random program of a seed; the contents of all fields that are held at its end, and how many groups were run in blocks.
+fn outcome(seed: u64, fusion: bool, blocks: bool, transport: Arc<dyn Transport>) -> (Vec<Vec<u64>>, u64) {
     let mapper = Mapper {
         cpus: 1,
         processors: 1 + seed as usize % 2,
@@ -60,6 +61,7 @@ fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u6
         window: 16,
         run_ahead: 2,
         fusion,
+        blocks,
         memory_limit: 1 << 30,
         show_plan: false,
     };
@@ -180,32 +182,47 @@ fn outcome(seed: u64, fusion: bool, transport: Arc<dyn Transport>) -> Vec<Vec<u6
         );
     }
     wait(&runtime);
-    held.iter()
+    let contents = held
+        .iter()
         .map(|handle| {
             assert!(handle.field().is_everywhere(&(0..BYTES)));
             let start = handle.field().materialize() as *const u64;
             // SAFETY: everything is done, and the field has SIDE * SIDE elements.
             unsafe { std::slice::from_raw_parts(start, SIDE * SIDE) }.to_vec()
         })
-        .collect()
+        .collect();
+    (contents, runtime.counters().in_blocks.load(Ordering::Relaxed))
 }
 
-#[test]
-fn many_shards_give_what_one_gives() {
+/// Runs random programs on threads for each number of shards, and on one; how many groups all of them ran in blocks.
+fn compare(shards: &[usize], blocks: bool) -> u64 {
+    let mut in_blocks = 0;
     for seed in 0..150 {
-        let plain = outcome(seed, false, Arc::new(Alone));
-        for shards in [2, 3, 4, 7] {
-            let job = Threads::job(shards, &Arc::new(Stop::default()));
+        let (plain, _) = outcome(seed, false, false, Arc::new(Alone));
+        for shards in shards {
+            let job = Threads::job(*shards, &Arc::new(Stop::default()));
             std::thread::scope(|scope| {
                 let outcomes: Vec<_> = job
                     .into_iter()
-                    .map(|shard| scope.spawn(move || outcome(seed, seed % 3 != 0, Arc::new(shard))))
+                    .map(|shard| scope.spawn(move || outcome(seed, seed % 3 != 0, blocks, Arc::new(shard))))
                     .collect();
                 for (shard, outcome) in outcomes.into_iter().enumerate() {
-                    let outcome = outcome.join().expect("the shard's thread does not panic");
+                    let (outcome, counted) = outcome.join().expect("the shard's thread does not panic");
                     assert_eq!(outcome, plain, "seed {seed}, shard {shard} of {shards}");
+                    in_blocks += counted;
                 }
             });
         }
     }
+    in_blocks
+}
+
+#[test]
+fn many_shards_give_what_one_gives() {
+    assert_eq!(compare(&[2, 3, 4, 7], false), 0);
+}
+
+#[test]
+fn blocks_give_what_one_shard_gives() {
+    assert!(compare(&[3, 4, 6, 8, 16], true) > 10_000);
 }

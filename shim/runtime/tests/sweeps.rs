@@ -24,6 +24,7 @@ fn runtime(fusion: bool, processors: usize, transport: Arc<dyn Transport>) -> Ru
         window: 64,
         run_ahead: 2,
         fusion,
+        blocks: false,
         memory_limit: 1 << 30,
         show_plan: true,
     };

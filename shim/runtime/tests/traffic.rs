@@ -82,6 +82,7 @@ impl Shard {
             window: 64,
             run_ahead: 2,
             fusion: true,
+            blocks: false,
             memory_limit: 1 << 30,
             show_plan: false,
         };

@@ -3,10 +3,14 @@
 //! Promises that the parts of all shards are the array, each byte once, and that nothing is gathered. Which file, and where in it,
 //! is the Python side's (`legate.replicate.arrays`). All shards must ask in the same order.
 
-use legate_runtime::Field;
+use std::sync::Arc;
+
+use legate_runtime::view::View;
+use legate_runtime::{Field, Operand, Privilege, Work};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::smallvec;
 
 use crate::array::{DeferredArray, PHANTOM, deferred};
 use crate::numpy_api;
@@ -32,6 +36,9 @@ fn own_part<'py>(array: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny
     };
     let storage = array.get().storage(py);
     let field = storage.get().field();
+    if shim.settings.blocks {
+        live_in_rows(shim, field);
+    }
     storage::await_field(py, shim, field, storage::Purpose::Read)?;
     let all = numpy_api::bytes_of(&array.get().phantom(py), PHANTOM)?;
     let own = shim.runtime.own_part(field, &all);
@@ -39,6 +46,13 @@ fn own_part<'py>(array: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny
         shim.report.lock().note(py, "own part", How::Native, 0, 0.0);
     }
     Ok((own.start - all.start, memory(py, shim, array, field, own.start, own.len())?))
+}
+
+/// Has a field that may live in blocks live in rows: a launch that takes rows, and does nothing with them.
+fn live_in_rows(shim: &Shim, field: &Arc<Field>) {
+    let view = View { offset: 0, strides: smallvec![1], item_bytes: 1 };
+    let operand = Operand { field: field.clone(), view, privilege: Privilege::Read };
+    shim.runtime.launch("rows".into(), Work::Rows, smallvec![field.bytes()], smallvec![operand], storage::nothing());
 }
 
 /// An array, where this shard's part of it begins in bytes, and a host array over that part.

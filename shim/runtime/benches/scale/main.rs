@@ -69,6 +69,7 @@ impl Player {
             window: 1 << 20,
             run_ahead: 1,
             fusion: true,
+            blocks: false,
             memory_limit: usize::MAX / 2,
             show_plan: false,
         };

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use super::Executor;
 use crate::field::Field;
-use crate::fuse;
+use crate::fuse::{self, Rules};
 use crate::group::Group;
 use crate::launch::Backend;
 use crate::owed::{self, Owed};
 use crate::shards::share::Share;
 use crate::transport::TransportError;
+
+/// How the recipe of a result that is owed becomes a group.
+const JOINS: Rules = Rules { joins: true, in_blocks: false };
 
 impl<B: Backend> Executor<B> {
     /// Number of shards.
@@ -23,7 +26,7 @@ impl<B: Backend> Executor<B> {
     /// Of the results that a group need not store, keeps those owed that this shard can make again by itself; the others are stored.
     pub(super) fn keep_apart(&self, group: &mut Group<B::Task>, share: &Share) {
         for mut entry in std::mem::take(&mut group.owed) {
-            let mut groups = fuse::plan(std::mem::take(&mut entry.recipe), true, None);
+            let mut groups = fuse::plan(std::mem::take(&mut entry.recipe), JOINS, None);
             let single = groups.pop().filter(|_| groups.is_empty());
             let shard = self.transport.shard();
             entry.apart = single.and_then(|again| {

@@ -15,6 +15,8 @@ pub struct Counters {
     pub tiles: AtomicU64,
     /// Groups that ran behind another one, in one walk over memory.
     pub joined_sweeps: AtomicU64,
+    /// Groups that were run in blocks.
+    pub in_blocks: AtomicU64,
     /// Fields that were never stored.
     pub unstored: AtomicU64,
     /// Bytes of memory that groups read: within a group each byte once.

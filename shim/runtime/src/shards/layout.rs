@@ -1,11 +1,12 @@
 //! Layouts: what every shard knows about where a field's newest values are.
 //!
-//! Symbolic, and the same on every shard: a home, the bytes that are up to date everywhere, and the walks whose parts each shard
-//! has fetched since they last changed. Bytes that are nowhere up to date but at home make up the rest. A layout changes only
-//! in program order, by the executor.
+//! Symbolic, and the same on every shard: a home (of rows or in blocks), the bytes that are up to date everywhere, and the walks whose
+//! parts each shard has fetched since they last changed. Bytes that are nowhere up to date but at home make up the rest. A layout
+//! changes only in program order, by the executor.
 
 use std::ops::Range;
 
+use super::blocks::{BlockCut, Blocks};
 use super::home::{Home, Margin, RowCut};
 use super::runs::{insert, without};
 use crate::view::{Axes, View, ranges_overlap};
@@ -23,6 +24,14 @@ pub(crate) struct Fetched {
     pub(crate) domain: Axes<usize>,
 }
 
+/// As [`Fetched`], of a group that is run in blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FetchedInBlocks {
+    pub(crate) cut: BlockCut,
+    pub(crate) view: View,
+    pub(crate) domain: Axes<usize>,
+}
+
 /// Most ranges that are known to be up to date everywhere; forgetting some only costs messages.
 const RANGES_LIMIT: usize = 64;
 
@@ -31,21 +40,36 @@ const RANGES_LIMIT: usize = 64;
 pub(crate) struct Layout {
     /// Length of the field in bytes.
     bytes: usize,
-    /// None as long as all bytes are up to date everywhere.
+    /// None as long as all bytes are up to date everywhere, or where it lives in blocks.
     home: Option<Home>,
+    /// Where it lives instead of at a home of rows.
+    blocks: Option<Blocks>,
     /// Bytes that are up to date everywhere, in order.
     everywhere: Vec<Range<usize>>,
     fetched: Vec<Fetched>,
+    fetched_in_blocks: Vec<FetchedInBlocks>,
 }
 
 impl Layout {
     /// The layout of a field that every shard has all of (or that nobody has written yet).
     pub(crate) fn everywhere(bytes: usize) -> Layout {
-        Layout { bytes, home: None, everywhere: std::iter::once(0..bytes).collect(), fetched: Vec::new() }
+        Layout {
+            bytes,
+            home: None,
+            blocks: None,
+            everywhere: std::iter::once(0..bytes).collect(),
+            fetched: Vec::new(),
+            fetched_in_blocks: Vec::new(),
+        }
     }
 
+    /// The home of rows. What lives in blocks has none: whoever is not made for blocks has it moved first (`rectangles`).
     pub(crate) fn home(&self) -> Option<Home> {
         self.home
+    }
+
+    pub(crate) fn blocks(&self) -> Option<Blocks> {
+        self.blocks
     }
 
     /// The ranges that are up to date everywhere.
@@ -88,13 +112,51 @@ impl Layout {
         }
         if self.is_everywhere(&(0..self.bytes)) {
             self.home = None;
-            self.fetched.clear();
+            self.forget_fetched();
         }
+    }
+
+    fn forget_fetched(&mut self) {
+        self.fetched.clear();
+        self.fetched_in_blocks.clear();
+    }
+
+    pub(crate) fn is_fetched_in_blocks(&self, walk: &FetchedInBlocks) -> bool {
+        self.fetched_in_blocks.contains(walk)
+    }
+
+    /// Notes that every shard has its part of a walk.
+    pub(crate) fn fetch_in_blocks(&mut self, walk: FetchedInBlocks) {
+        if self.fetched_in_blocks.len() >= FETCHED_LIMIT {
+            self.fetched_in_blocks.remove(0);
+        }
+        self.fetched_in_blocks.push(walk);
+    }
+
+    /// Notes that the newest values have been moved from a home of rows to blocks.
+    pub(crate) fn move_to_blocks(&mut self, blocks: Blocks) {
+        (self.home, self.blocks) = (None, Some(blocks));
+        self.forget_fetched();
+    }
+
+    /// Notes that the newest values have been moved from blocks to a home of rows.
+    pub(crate) fn move_to_rows(&mut self, home: Home) {
+        (self.home, self.blocks) = (Some(home), None);
+        self.forget_fetched();
+    }
+
+    /// Notes that each shard has written its part of a walk that touches bytes of `extent`, in blocks: they are up to date there alone.
+    /// A `renewed` field has a new instance, of which each shard has what lives there.
+    pub(crate) fn write_in_blocks(&mut self, blocks: Blocks, extent: &Range<isize>, renewed: bool) {
+        (self.home, self.blocks) = (None, Some(blocks));
+        let written = extent.start.max(0) as usize..extent.end.max(0) as usize;
+        self.everywhere = if renewed { Vec::new() } else { without(&self.everywhere, &[written]) };
+        self.forget_fetched();
     }
 
     /// Notes that each shard has written its rows of a walk that touches bytes of `extent`: they are up to date at `home` alone.
     pub(crate) fn write(&mut self, home: Home, extent: &Range<isize>) {
-        self.home = Some(home);
+        (self.home, self.blocks) = (Some(home), None);
         let written = extent.start.max(0) as usize..extent.end.max(0) as usize;
         self.everywhere = without(&self.everywhere, &[written]);
         self.fetched.retain(|walk| !ranges_overlap(&walk.view.extent(&walk.domain), extent));
@@ -102,8 +164,8 @@ impl Layout {
 
     /// Notes that the field has a new instance, of which each shard has what lives there.
     pub(crate) fn renew(&mut self, home: Home) {
-        self.home = Some(home);
+        (self.home, self.blocks) = (Some(home), None);
         self.everywhere.clear();
-        self.fetched.clear();
+        self.forget_fetched();
     }
 }
