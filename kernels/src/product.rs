@@ -1,5 +1,5 @@
 //! Products of narrow matrices over a long inner axis: sums, over many rows, of the outer products of two short rows. Those of long
-//! rows with a vector are `long`'s.
+//! rows with a vector are `long`'s, those of short rows with a small matrix `short`'s.
 //!
 //! A library for matrix products copies both operands before it multiplies; here each row is read once, and the sums stay in
 //! registers or in the first cache. Fused multiply and add, row after row within a block: the rounding is its own, like that of any
@@ -8,6 +8,7 @@
 #![expect(unsafe_code, reason = "vector instructions on computed addresses")]
 
 pub mod long;
+pub mod short;
 
 use std::sync::OnceLock;
 

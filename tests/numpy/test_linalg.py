@@ -69,6 +69,10 @@ host.ones((2, ROWS), 'i8') @ i
 y = np.arange(1129600.0).reshape(1600, -1)[:, 3:] % 11; v = np.arange(703) % 5 - 2.0; result = y @ v, np.dot(y, v), y.dot(v[::-1]), y[::-1] @ v, (y @ v).sum()
 y = (np.arange(2300000) % 13).astype('f4').reshape(-1, 2300); v = np.arange(2300, dtype='f4') % 5; result = y @ v, y @ v.astype('f8'), y[:, ::2] @ v[::2], v @ y.T
 y = np.ones((40000, 300)); result = y @ host.arange(300.0), y.T @ np.arange(40000.0)
+y = np.arange(1230000.0).reshape(-1, 41)[:, 1:] % 11; v = (np.arange(320) % 5 - 2.0).reshape(40, 8); result = y @ v, np.dot(y, v), y.dot(v[:, ::-3]), y[::-1] @ v[:, :2], y @ v.T.copy().T, (y @ v).sum()
+y = (np.arange(2400000) % 13).astype('f4').reshape(-1, 48); v = (np.arange(48 * 31, dtype='f4') % 5).reshape(31, 48).T; result = y @ v, y @ v[:, :16], y @ v.astype('f8'), v[:, :9].T @ y[:40].T
+y = np.ones((40000, 30)); result = y @ host.ones((30, 7)), y @ np.arange(90.0).reshape(30, 3), y @ host.ones((30, 90)), y @ host.ones((30, 0))
+y = np.ones((40000, 30)); y[7, 7] = np.inf; v = np.ones((30, 5)); v[7, 2] = 0; result = y @ v
 y = np.ones((1500, 800)); y[7, 7] = np.inf; v = np.arange(800.0); v[7] = 0; result = y @ v
 y = np.ones((1500, 800)); y[7, 7] = 1e300; v = np.arange(800.0) * 1e300; result = np.dot(y, v)
 """)

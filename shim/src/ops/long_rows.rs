@@ -12,6 +12,7 @@ use legate_kernels::product::Item;
 use legate_kernels::product::long::{self, LongRows};
 use legate_runtime::Parallel;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::array::deferred;
 use crate::events::Mood;
@@ -84,25 +85,14 @@ pub(crate) fn product<'py>(
     if !fits || numpy_api::descr_address(&vector) != shape.descr {
         return Ok(None);
     }
-    let minded = match shim.origins.mood(py)? {
-        Mood::Silent => 0,
-        Mood::Warn(flags) | Mood::AtOnce(flags) => flags,
-        Mood::Host => return Ok(None),
-    };
+    let Some(minded) = minded(shim, py)? else { return Ok(None) };
     crate::prompt::step()?;
     let memory = matrix.get().export_for(py, Purpose::Read)?;
     let first = numpy_api::geometry(&memory).data;
     if !first.is_multiple_of(native.item_bytes) {
         return Ok(None);
     }
-    let descr = numpy_api::descr(&vector);
-    let (result, room) = match create::unfilled(shim, &[*rows], &descr, false)? {
-        Some(array) => (array.clone().into_any(), array.get().export(py)?),
-        None => {
-            let array = shim.host(py, "empty")?.call1((*rows, descr))?;
-            (array.clone(), array)
-        }
-    };
+    let (result, room) = room(shim, &[*rows], &numpy_api::descr(&vector))?;
     let job = Job {
         item,
         rows: LongRows { address: first, step: *step, length: *length },
@@ -121,6 +111,30 @@ pub(crate) fn product<'py>(
         shim.report.lock().note(py, told, How::Native, 0, 0.0);
     }
     Ok(Some(result))
+}
+
+/// A C-ordered array for a result, deferred or not by its size, and the memory to make it in.
+pub(crate) fn room<'py>(
+    shim: &Shim,
+    shape: &[usize],
+    descr: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let py = descr.py();
+    if let Some(array) = create::unfilled(shim, shape, descr, false)? {
+        let memory = array.get().export(py)?;
+        return Ok((array.into_any(), memory));
+    }
+    let array = shim.host(py, "empty")?.call1((PyTuple::new(py, shape)?, descr))?;
+    Ok((array.clone(), array))
+}
+
+/// The floating-point events that somebody wants to know of; `None` if the host is to see to it.
+pub(crate) fn minded(shim: &Shim, py: Python<'_>) -> PyResult<Option<u8>> {
+    Ok(match shim.origins.mood(py)? {
+        Mood::Silent => Some(0),
+        Mood::Warn(flags) | Mood::AtOnce(flags) => Some(flags),
+        Mood::Host => None,
+    })
 }
 
 /// The type of elements of which there is a loop.

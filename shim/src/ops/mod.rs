@@ -20,6 +20,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod short_rows;
 pub(crate) mod sort;
 pub(crate) mod stacks;
 pub(crate) mod strips;

@@ -3,7 +3,8 @@
 //! A product of two matrices is as large as it is, and NumPy would make it on fresh pages, which cost more to touch than to
 //! fill. The result is a field of the pool, handed to NumPy as `out=`. Everything else about the product - order, threads,
 //! bits - is NumPy's. Only where a long index is summed over, of which the matrices have a short row for each value, is it a launch:
-//! of loops of ours, on all workers. Long rows are multiplied with a vector in `long_rows`.
+//! of loops of ours, on all workers. Long rows are multiplied with a vector in `long_rows`,
+//! short ones with a small matrix in `short_rows`.
 
 use legate_kernels::product::{self, Item, long};
 use legate_kernels::program::Loop;
@@ -19,7 +20,7 @@ use crate::dtypes::Native;
 use crate::events::Mood;
 use crate::host;
 use crate::numpy_api;
-use crate::ops::{create, long_rows, stacks, vectors};
+use crate::ops::{create, long_rows, short_rows, stacks, vectors};
 use crate::report::How;
 use crate::resident;
 use crate::state::{Shim, array_functions, methods, shim};
@@ -108,8 +109,10 @@ pub(crate) fn matrices<'py>(
     if let Some(product) = vectors::with_rows(shim, left, right, told)? {
         return Ok(Some(product));
     }
-    if let Some(product) = long_rows::product(shim, left, right, told)? {
-        return Ok(Some(product));
+    for own in [long_rows::product, short_rows::product] {
+        if let Some(product) = own(shim, left, right, told)? {
+            return Ok(Some(product));
+        }
     }
     if deferred(left).is_some() && deferred(right).is_some() {
         let product = shared_out(py, shim, left, right, told)?;
