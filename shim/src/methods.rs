@@ -329,11 +329,16 @@ impl DeferredArray {
         }
     }
 
-    fn conj<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        DeferredArray::conjugate(slf)
+    #[pyo3(signature = (out=None))]
+    fn conj<'py>(slf: &Bound<'py, Self>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        DeferredArray::conjugate(slf, out)
     }
 
-    fn conjugate<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (out=None))]
+    fn conjugate<'py>(slf: &Bound<'py, Self>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(out) = out {
+            return started(slf.py()).host(slf.py(), "conjugate")?.call1((slf, out));
+        }
         let kind: char = slf.get().descr(slf.py()).getattr("kind")?.extract()?;
         match kind {
             'c' => operators::unary(slf, "conjugate"),

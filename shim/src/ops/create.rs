@@ -45,7 +45,9 @@ pub(crate) fn unfilled<'py>(
         return Ok(None);
     }
     let item_bytes: usize = descr.getattr("itemsize")?.extract()?;
-    let Some(bytes) = size.checked_mul(item_bytes) else { return Ok(None) };
+    // Beyond the address space NumPy's own error is another than that of too little memory.
+    let bytes = size.checked_mul(item_bytes).filter(|bytes| isize::try_from(*bytes).is_ok());
+    let Some(bytes) = bytes else { return Ok(None) };
     let handle = memory::field(py, shim, bytes, shape, descr)?;
     let mut order: Axes<usize> = (0..shape.len()).collect();
     if !column_major {

@@ -354,15 +354,16 @@ impl Plan {
         crate::selection::before_writing(py, shim, &operands)?;
         let issued = shim.runtime.launch(name.into(), layout.work, layout.walk.domain(), operands, task);
         let picks_zero = native.kind == b'f' && matches!(name, "maximum" | "minimum" | "fmax" | "fmin");
+        // Of a long double in an object that it does not know, NumPy makes a double.
+        let no_future = keepdims || picks_zero || native.number.is_none();
         // The truth values are looked at, and are NumPy's own two objects.
-        let mut at_once = lengths.is_empty() && (keepdims || picks_zero || native.kind == b'b');
+        let mut at_once = lengths.is_empty() && (no_future || native.kind == b'b');
         if warns {
             match mood {
                 Mood::Silent | Mood::Host => {}
                 Mood::Warn(flags) | Mood::AtOnce(flags) => {
                     at_once |= matches!(mood, Mood::AtOnce(_));
-                    let completed = issued.sequence.saturating_sub(10_000);
-                    shim.origins.note(py, issued.sequence, flags, told, completed);
+                    shim.origins.note(py, issued.sequence, flags, told, issued.sequence.saturating_sub(10_000));
                 }
             }
         }
@@ -370,7 +371,7 @@ impl Plan {
         if shim.settings.report {
             shim.report.lock().note(py, name, How::Native, 0, 0.0);
         }
-        if lengths.is_empty() && !keepdims && !picks_zero {
+        if lengths.is_empty() && !no_future {
             return Ok(Outcome::Done(Future::of(shim, &result.array, native)?));
         }
         finish(py, shim, result.array, shape.shape.len(), keepdims, picks_zero)

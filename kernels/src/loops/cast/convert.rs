@@ -81,14 +81,15 @@ macro_rules! through {
     )*};
 }
 
-through!(Bool, value => value.0; Bool i8 i16 u16 i32 u32 i64 u64 Half f32 f64 Pair<f32> Pair<f64>);
+// Memory that is looked at as truth values may hold any bytes.
+through!(Bool, value => u8::from(value.0 != 0); Bool i8 i16 u16 i32 u32 i64 u64 Half f32 f64 Pair<f32> Pair<f64>);
 through!(Half, value => half::to_f32(value.0); i8 u8 i16 u16 i32 i64 u64);
 real_to_complex!(Half);
 
 impl Convert<u8> for Bool {
     #[inline(always)]
     fn convert(self) -> u8 {
-        self.0
+        u8::from(self.0 != 0)
     }
 }
 
