@@ -94,6 +94,11 @@ pub(crate) fn run(job: &Job, shown: Shown) -> Result<u8, String> {
         );
     }
     match desk.first_gone() {
+        // Killed before it could report; other runners say so themselves.
+        None if code == libc::SIGKILL && job.signals_from == 0 => {
+            eprintln!("legate: a rank was ended by signal {code} ({})", name_of(code));
+            return Ok(u8::try_from(FROM_SIGNAL + code).unwrap_or(1));
+        }
         None if job.is_elsewhere && code > FROM_SIGNAL => {
             eprintln!("legate: a rank was ended by signal {} ({})", code - FROM_SIGNAL, name_of(code - FROM_SIGNAL));
         }

@@ -65,7 +65,8 @@ def run_piece(words: list[str], env: dict[str, str], piece: Piece, where: str, t
 
 def run_once(words, env, piece, where, results, choice, folder, test_limit_s) -> candidate.Outcome:
     """One process over what is left of the piece."""
-    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.numpy_suite.plugin", "--tb=short", "--rootdir", where,
+    # Tests in folders that are no packages have their packages' names all the same: interception goes by names.
+    pytest = ["-m", "pytest", "-q", "-o", "consider_namespace_packages=true", "-p", "no:cacheprovider", "-p", "tests.numpy_suite.plugin", "--tb=short", "--rootdir", where,
               "--basetemp", str(Path(folder, "temp")), "-c", os.devnull, piece.file]
     path = os.pathsep.join([str(candidate.TOP), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {"SUITE_RESULTS": str(results), "SUITE_CHOICE": str(choice), "SUITE_TEST_LIMIT_S": str(test_limit_s),
