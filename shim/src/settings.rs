@@ -6,8 +6,10 @@ use legate_runtime::Mapper;
 
 /// Fewest elements worth deferring, by default: below it NumPy does an operation in less time than a hand-over costs.
 const DEFAULT_MIN_CHUNK: usize = 32_768;
-/// Smallest tiles in the smallest part of an array that a shard has to itself.
-const TILES_IN_SHARE: usize = 8;
+/// Steps of exchanges that a program may lose by sharing out arrays of a size: they take it about a millisecond.
+const MOST_STEPS: usize = 64;
+/// As many as a small test takes.
+const MOST_STEPS_OF_FEW: usize = 8;
 /// Launches in a window, by default.
 const DEFAULT_WINDOW: usize = 128;
 
@@ -66,10 +68,10 @@ impl Settings {
         }
     }
 
-    /// Fewest elements of a shard's part of an array: several tiles' worth, since neighbours must then be told about it. Where
-    /// single elements are tiles, as in tests, they are parts too.
-    pub(crate) fn min_share(&self) -> usize {
-        if self.min_chunk == 1 { 1 } else { self.min_chunk.saturating_mul(TILES_IN_SHARE) }
+    /// Steps of exchanges that sharing out arrays of a size may cost beyond what it saves; few where single elements are tiles, as in
+    /// tests.
+    pub(crate) fn most_steps(&self) -> usize {
+        if self.min_chunk == 1 { MOST_STEPS_OF_FEW } else { MOST_STEPS }
     }
 
     /// The settings of a runtime that runs.

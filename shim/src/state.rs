@@ -141,7 +141,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
             cpus: settings.cpus,
             processors: settings.processors,
             min_tile: settings.min_chunk,
-            min_share: settings.min_share(),
+            most_steps: settings.most_steps(),
             window: settings.window,
             run_ahead: settings.run_ahead,
             fusion: settings.fusion,

@@ -40,8 +40,9 @@ use crate::partition::Partition;
 use crate::pool::{Block, Pool};
 use crate::recording;
 use crate::reuse;
+use crate::shards::balance::Balance;
 use crate::shards::share::{self, Share};
-use crate::shards::{Traffic, chain, collective};
+use crate::shards::{Traffic, chain, collective, parts};
 use crate::sweeps::{self, Walk};
 use crate::timeline::Timeline;
 use crate::transport::{Transport, TransportError};
@@ -53,6 +54,7 @@ pub(crate) struct Executor<B: Backend> {
     pool: Arc<Pool>,
     transport: Arc<dyn Transport>,
     pub(crate) traffic: Traffic,
+    balance: Balance,
     pub(crate) workers: Workers,
     queue: Mutex<VecDeque<Closed<B::Task>>>,
     arrived: Condvar,
@@ -76,6 +78,7 @@ impl<B: Backend> Executor<B> {
     pub(crate) fn new(backend: B, mapper: Mapper, pool: Arc<Pool>, transport: Arc<dyn Transport>) -> Executor<B> {
         Executor {
             workers: Workers::new(mapper.cpus),
+            balance: Balance::new(mapper.most_steps, mapper.always_spread()),
             backend,
             mapper,
             pool,
@@ -291,12 +294,12 @@ impl<B: Backend> Executor<B> {
         if self.is_alone() || field.bytes() < least * item_bytes {
             return 0..field.bytes();
         }
-        share::share_out(field, row_bytes, item_bytes, &*self.transport)
+        parts::share_out(field, row_bytes, item_bytes, &*self.transport)
     }
 
     /// See [`crate::Runtime::own_part`].
     pub(crate) fn own_part(&self, field: &Field, bytes: &Range<usize>) -> Range<usize> {
-        if self.is_alone() { bytes.clone() } else { share::own_part(field, bytes, &*self.transport) }
+        if self.is_alone() { bytes.clone() } else { parts::own_part(field, bytes, &*self.transport) }
     }
 
     /// Has every shard see the floating-point events that any shard has seen in launches `first..=last`.
@@ -351,7 +354,7 @@ impl<B: Backend> Executor<B> {
     fn begin(&self, group: &Group<B::Task>) -> Result<Option<Share>, TransportError> {
         match self.is_alone() {
             true => Ok(None),
-            false => share::begin(group, &self.mapper, &*self.transport, &self.traffic).map(Some),
+            false => share::begin(group, &self.mapper, &self.balance, &*self.transport, &self.traffic).map(Some),
         }
     }
 

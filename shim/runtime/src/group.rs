@@ -116,6 +116,32 @@ impl<T> Group<T> {
         self.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).max().unwrap_or(0)
     }
 
+    /// Elements of the largest field that operands are views of.
+    pub(crate) fn largest(&self) -> usize {
+        let of = |launch: &Launch<T>, index: usize| {
+            let item_bytes = match launch.work {
+                // Its other operands are viewed as one item.
+                Work::Exchange { along, unit } if index >= along => unit,
+                Work::Map
+                | Work::Fold { .. }
+                | Work::Total
+                | Work::Accumulate
+                | Work::Rows
+                | Work::Exchange { .. }
+                | Work::Scan { .. }
+                | Work::Whole => launch.operands[index].view.item_bytes,
+            };
+            launch.operands[index].field.bytes() / item_bytes.max(1)
+        };
+        let all = self.members.iter().map(|member| &member.launch);
+        all.flat_map(|launch| (0..launch.operands.len()).map(move |index| of(launch, index))).max().unwrap_or(0)
+    }
+
+    /// Elements of all domains together.
+    pub(crate) fn work(&self) -> usize {
+        self.members.iter().map(|member| member.launch.domain.iter().product::<usize>()).sum()
+    }
+
     /// Has a field among the temporaries stored after all.
     pub(crate) fn store(&mut self, field: &Arc<Field>) {
         let place = Place::Buffer(self.buffers.len());

@@ -9,11 +9,11 @@ pub struct Mapper {
     pub cpus: usize,
     /// Processors that tiles are cut for; more than `cpus` in tests, so that small machines cut as large ones do.
     pub processors: usize,
-    /// Fewest elements worth a tile; arrays below it are host arrays.
+    /// Fewest elements worth a tile; arrays below it are host arrays. Also the fewest worth a shard's part of an array: where parts
+    /// would be smaller and every shard has what an operation reads, each does all of it.
     pub min_tile: usize,
-    /// Fewest elements worth a shard's part of an array: where parts would be smaller and every shard has what an operation
-    /// reads, each does all of it.
-    pub min_share: usize,
+    /// Steps of exchanges that sharing out arrays of a size may cost beyond what it saves, until they stay whole on every shard.
+    pub most_steps: usize,
     /// Launches after which a window closes.
     pub window: usize,
     /// Closed windows that may wait to be run before issue waits.
@@ -90,7 +90,12 @@ impl Mapper {
 
     /// Elements from which an operation on what every shard has is shared out.
     pub(crate) fn min_spread(&self, shards: usize) -> usize {
-        self.min_share.saturating_mul(shards).min(self.min_tile.max(MOST_COPIED))
+        self.min_tile.saturating_mul(shards).min(self.always_spread())
+    }
+
+    /// Elements from which arrays are shared out, whatever it costs.
+    pub(crate) fn always_spread(&self) -> usize {
+        self.min_tile.max(MOST_COPIED)
     }
 }
 
@@ -104,7 +109,7 @@ mod tests {
             cpus: 2,
             processors: 2,
             min_tile: 1000,
-            min_share: 1000,
+            most_steps: usize::MAX,
             window: 64,
             run_ahead: 4,
             fusion: true,

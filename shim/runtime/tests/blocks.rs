@@ -39,7 +39,7 @@ fn sweep(blocks: bool) -> (u64, u64) {
         cpus: 1,
         processors: 1,
         min_tile: 1,
-        min_share: 1,
+        most_steps: usize::MAX,
         window: 64,
         run_ahead: 2,
         fusion: true,

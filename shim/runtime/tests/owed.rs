@@ -26,7 +26,7 @@ fn runtime_on(window: usize, transport: Arc<dyn Transport>) -> Runtime<Interpret
         cpus: 1,
         processors: 1,
         min_tile: 1,
-        min_share: 1,
+        most_steps: usize::MAX,
         window,
         run_ahead: 2,
         fusion: true,

@@ -24,7 +24,7 @@ fn runtime_of(transport: Arc<dyn Transport>) -> Runtime<Interpreter> {
         cpus: 1,
         processors: 3,
         min_tile: 1,
-        min_share: 1,
+        most_steps: usize::MAX,
         window: 100,
         run_ahead: 2,
         fusion: true,

@@ -57,7 +57,7 @@ fn outcome(seed: u64, fusion: bool, blocks: bool, transport: Arc<dyn Transport>)
         cpus: 1,
         processors: 1 + seed as usize % 2,
         min_tile: 1,
-        min_share: 1,
+        most_steps: usize::MAX,
         window: 16,
         run_ahead: 2,
         fusion,

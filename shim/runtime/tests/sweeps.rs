@@ -20,7 +20,7 @@ fn runtime(fusion: bool, processors: usize, transport: Arc<dyn Transport>) -> Ru
         cpus: processors.min(2),
         processors,
         min_tile: 1,
-        min_share: 1,
+        most_steps: usize::MAX,
         window: 64,
         run_ahead: 2,
         fusion,

@@ -72,13 +72,13 @@ fn element() -> View {
 }
 
 impl Shard {
-    fn new(threads: Threads) -> Shard {
+    fn new(threads: Threads, most_steps: usize) -> Shard {
         let told = Arc::new(Told { threads, lines: Mutex::default() });
         let mapper = Mapper {
             cpus: 1,
             processors: 1,
             min_tile: 1,
-            min_share: 1,
+            most_steps,
             window: 64,
             run_ahead: 2,
             fusion: true,
@@ -147,13 +147,18 @@ impl Shard {
     }
 }
 
-/// Runs a program on all shards; the messages of each stage as text, in the order of sender and receiver.
+/// Runs a program on all shards; the messages of each stage as text, in the order of sender and receiver. Arrays are shared out.
 fn plans(program: impl Fn(&mut Shard) + Sync) -> Vec<String> {
+    plans_within(usize::MAX, program)
+}
+
+/// As [`plans`]; arrays are shared out until that has cost so many steps more than it has saved.
+fn plans_within(most_steps: usize, program: impl Fn(&mut Shard) + Sync) -> Vec<String> {
     let program = &program;
     let shards: Vec<Vec<Vec<(usize, usize, usize)>>> = std::thread::scope(|scope| {
         let run = |threads| {
             scope.spawn(move || {
-                let mut shard = Shard::new(threads);
+                let mut shard = Shard::new(threads, most_steps);
                 program(&mut shard);
                 shard.stages
             })
@@ -323,4 +328,25 @@ fn an_iteration_of_conjugate_gradients_sends_a_halo_and_two_totals() {
     first.sort_by_key(order);
     let (first, second) = (first.join("\n"), butterfly(part_bytes(3)));
     assert_eq!(plans, ["", &first, &second, "", &first, &second, ""]);
+}
+
+#[test]
+fn an_array_that_columns_are_summed_of_is_whole_after_some() {
+    let column = [SIDE, 1];
+    let plans = plans_within(4, |shard| {
+        let grid = shard.spread();
+        shard.stage();
+        for number in 0..6 {
+            let sum = shard.field();
+            shard.launch(Work::Total, column, false, (&sum, element()), &[(&grid, view(0, number))]);
+            shard.stage();
+        }
+        shard.map(column, (&grid, view(0, 0)), &[(&grid, view(0, 1))]);
+        shard.map([SIDE, SIDE], (&shard.field(), view(0, 0)), &[(&grid, view(0, 0))]);
+        shard.stage();
+    });
+    let sum = butterfly((SIDE + 1) * 8);
+    // Neighbours swap their four rows, then pairs of neighbours their eight.
+    let rows = BUTTERFLY.map(|(from, to)| format!("{from} -> {to}: {}", from.abs_diff(to) * 4 * SIDE * 8)).join("\n");
+    assert_eq!(plans, ["", &sum, &sum, &sum, &rows, "", "", ""]);
 }

@@ -65,7 +65,7 @@ impl Player {
             processors: 1,
             // As the launches were recorded.
             min_tile: 512,
-            min_share: 512,
+            most_steps: usize::MAX,
             window: 1 << 20,
             run_ahead: 1,
             fusion: true,

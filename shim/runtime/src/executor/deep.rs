@@ -18,6 +18,9 @@ impl<B: Backend> Executor<B> {
         for stage in &mut sweeps.stages {
             std::mem::take(&mut stage.group.owed).iter().for_each(|entry| stage.group.store(&entry.field));
         }
+        let elements = sweeps.stages.iter().map(|stage| stage.group.largest()).max().unwrap_or(0);
+        let work: usize = sweeps.stages.iter().map(|stage| stage.group.work()).sum();
+        self.balance.note(elements, work - work / transport.shards(), 1);
         deep::begin(sweeps, &deep, transport, traffic)?;
         if !self.walk_deep(sweeps, &deep)? {
             self.run_stages(sweeps, &deep)?;

@@ -19,7 +19,8 @@ impl<B: Backend> Executor<B> {
             for operand in &launch.operands {
                 let bytes = operand.view.extent(&launch.domain);
                 let bytes = bytes.start.max(0) as usize..bytes.end.max(0) as usize;
-                share::gather(&operand.field, &bytes, &*self.transport, &self.traffic)?;
+                let steps = share::gather(&operand.field, &bytes, &*self.transport, &self.traffic)?;
+                self.balance.note(operand.field.bytes() / operand.view.item_bytes, 0, steps);
             }
         }
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();

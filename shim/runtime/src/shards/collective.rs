@@ -61,6 +61,11 @@ pub(crate) fn steps(shard: usize, shards: usize) -> SmallVec<[Step; 18]> {
     steps
 }
 
+/// How many of those steps follow one another: one or two more where the shards are no power of two.
+pub(crate) fn hops(shards: usize) -> usize {
+    shards.next_power_of_two().ilog2() as usize
+}
+
 /// Merges the blocks of all shards into one, which every shard gets: a message is never longer than one block, of `size` bytes at
 /// most. `merge` makes one block of two: that of some shards, that of the shards behind them, and which shards they are together.
 pub(crate) fn merge_all(

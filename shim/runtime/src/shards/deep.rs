@@ -119,4 +119,5 @@ fn old_rows<T>(
         transport,
         traffic,
     )
+    .map(drop)
 }

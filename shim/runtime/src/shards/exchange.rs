@@ -289,7 +289,7 @@ impl<'a> Exchange<'a> {
         if self.shards() == 1 {
             return Ok(());
         }
-        share::gather(&self.others[operand].field, bytes, self.transport, self.traffic)
+        share::gather(&self.others[operand].field, bytes, self.transport, self.traffic).map(drop)
     }
 
     /// Notes where what was written lives; what is small goes to everybody.

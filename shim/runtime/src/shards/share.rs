@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::balance::{self, Balance};
 use super::chain;
 use super::collective::{self, Step};
 use super::home::{Home, Margin, RowCut};
@@ -21,7 +22,6 @@ use crate::field::Field;
 use crate::group::{Group, Member, Place, Split};
 use crate::launch::{Operand, Privilege, Work};
 use crate::mapper::Mapper;
-use crate::partition::Partition;
 use crate::transport::{Transport, TransportError};
 
 /// How many times larger the rows of other operands must be for the rows of a written one to be written from afar.
@@ -135,6 +135,7 @@ fn wanted_home(walk: &Walk<'_>, shards: usize) -> Option<(Home, bool)> {
 pub(crate) fn begin<T>(
     group: &Group<T>,
     mapper: &Mapper,
+    balance: &Balance,
     transport: &dyn Transport,
     traffic: &Traffic,
 ) -> Result<Share, TransportError> {
@@ -152,20 +153,34 @@ pub(crate) fn begin<T>(
         }
     }
     let shards = transport.shards();
-    let share = decide(group, &written, &read, mapper, shards);
+    let (elements, work) = (group.largest(), group.work());
+    let stays_whole = balance.keeps_whole(elements);
+    if stays_whole {
+        for operand in group.operands() {
+            gather(&operand.field, &(0..operand.field.bytes()), transport, traffic)?;
+        }
+    }
+    // Beside what it exchanges, a small launch takes a step: the program waits for it, or might have done the work itself meanwhile.
+    let is_spread = |operand: &Operand| operand.field.layout().home().is_some();
+    let small = usize::from(work < mapper.min_tile && group.operands().any(is_spread));
+    let share = decide(group, &written, &read, mapper, stays_whole, shards);
     let Some(share) =
         share.map(|(cut, homes, away)| Share { rows: cut.rows_of(transport.shard()), cut: Some(cut), homes, away })
     else {
+        let mut steps = small + balance::steps_of_others(group, shards);
         for walk in &read {
-            gather(walk.field(), &walk.bytes(), transport, traffic)?;
+            steps += gather(walk.field(), &walk.bytes(), transport, traffic)?;
         }
         for buffer in group.buffers.iter().filter(|buffer| buffer.second) {
-            gather(&buffer.field, &(0..buffer.field.bytes()), transport, traffic)?;
+            steps += gather(&buffer.field, &(0..buffer.field.bytes()), transport, traffic)?;
         }
+        balance.note(elements, if stays_whole { work - work / shards } else { 0 }, steps);
         return Ok(Share { rows: 0..group.rows, cut: None, homes: FxHashMap::default(), away: Vec::new() });
     };
     if let Some(cut) = &share.cut {
-        fetch(&read, cut, Margin::default(), transport, traffic)?;
+        let steps = fetch(&read, cut, Margin::default(), transport, traffic)?;
+        let later = usize::from(!share.away.is_empty()) + balance::steps_within(group, shards);
+        balance.note(elements, work - work / shards, small + steps + later);
     }
     Ok(share)
 }
@@ -181,6 +196,7 @@ fn decide<T>(
     written: &[Walk<'_>],
     read: &[Walk<'_>],
     mapper: &Mapper,
+    stays_whole: bool,
     shards: usize,
 ) -> Option<Decision> {
     let cuttable = group.split == Split::Rows || (group.serial && chain::is_possible(group));
@@ -202,7 +218,7 @@ fn decide<T>(
     // spread thinly over a large field is left to those where it lives: others would touch as many pages as the whole has.
     let known = read.iter().all(|walk| walk.field().layout().is_everywhere(&walk.bytes()));
     let small = elements < mapper.min_tile.max(2) && !written.iter().chain(read).any(|walk| is_thin(walk, mapper));
-    if (small && (known || !lives)) || (known && !lives && elements < mapper.min_spread(shards)) {
+    if (small && (known || !lives)) || (known && !lives && (stays_whole || elements < mapper.min_spread(shards))) {
         return None;
     }
     let owner = written
@@ -264,14 +280,16 @@ pub(super) fn homes_after<T>(group: &Group<T>, written: &[Walk<'_>], cut: RowCut
     (!moved).then_some((cut, homes, away))
 }
 
-/// Exchanges what the walks read, in the shards' rows with a margin, and do not find at home.
+/// Exchanges what the walks read, in the shards' rows with a margin, and do not find at home; the steps
+/// that it takes, whoever they concern.
 pub(super) fn fetch(
     read: &[Walk<'_>],
     cut: &RowCut,
     margin: Margin,
     transport: &dyn Transport,
     traffic: &Traffic,
-) -> Result<(), TransportError> {
+) -> Result<usize, TransportError> {
+    let mut steps = 0;
     let mut fields: Vec<(&Arc<Field>, Vec<&Walk<'_>>)> = Vec::new();
     for walk in read {
         let field = walk.field();
@@ -290,7 +308,7 @@ pub(super) fn fetch(
             }
         }
         if walk.view().row_stride() == 0 {
-            gather(field, &walk.bytes(), transport, traffic)?;
+            steps += gather(field, &walk.bytes(), transport, traffic)?;
             continue;
         }
         match fields.iter_mut().find(|(known, _)| known.number() == field.number()) {
@@ -298,6 +316,7 @@ pub(super) fn fetch(
             None => fields.push((field, vec![walk])),
         }
     }
+    steps += usize::from(!fields.is_empty());
     let mut moves = Moves::default();
     for (field, walks) in fields {
         let address = field.materialize();
@@ -314,7 +333,8 @@ pub(super) fn fetch(
     }
     // SAFETY: the executor's running role is the only one that touches instances; runs lie inside their fields, and what is
     // received lives elsewhere while what is sent lives here, so they do not overlap.
-    unsafe { moves.run(transport, traffic) }
+    unsafe { moves.run(transport, traffic)? };
+    Ok(steps)
 }
 
 /// Visits what goes between this shard and each other one when shards need their rows of the walks, with a margin: the other shard, the runs
@@ -415,45 +435,19 @@ pub(crate) fn end<T>(
     Ok(())
 }
 
-/// Has a field that nobody has written live in natural parts of whole rows; the bytes that live here.
-pub(crate) fn share_out(field: &Field, row_bytes: usize, item_bytes: usize, transport: &dyn Transport) -> Range<usize> {
-    let (items, grain) = (field.bytes() / item_bytes, row_bytes / item_bytes);
-    let cut = RowCut::natural(items, grain, transport.shards());
-    match cut.home(item_bytes as isize, &(0..item_bytes as isize), 0) {
-        Some(home) => {
-            field.layout().write(home, &(0..field.bytes() as isize));
-            home.range(transport.shard(), field.bytes())
-        }
-        None => 0..field.bytes(),
-    }
-}
-
-/// The part of a range of a field's bytes that lives here, or an even part of it where every shard has all.
-pub(crate) fn own_part(field: &Field, bytes: &Range<usize>, transport: &dyn Transport) -> Range<usize> {
-    let own = match field.layout().home() {
-        Some(home) => home.range(transport.shard(), field.bytes()),
-        None => {
-            let even = Partition { length: bytes.len(), colours: transport.shards() }.tile(transport.shard());
-            bytes.start + even.start..bytes.start + even.end
-        }
-    };
-    let start = own.start.clamp(bytes.start, bytes.end);
-    start..own.end.clamp(start, bytes.end)
-}
-
-/// Gives every shard the newest values of a range of a field's bytes.
+/// Gives every shard the newest values of a range of a field's bytes; the steps that it takes.
 pub(crate) fn gather(
     field: &Arc<Field>,
     bytes: &Range<usize>,
     transport: &dyn Transport,
     traffic: &Traffic,
-) -> Result<(), TransportError> {
+) -> Result<usize, TransportError> {
     let (home, missing) = {
         let layout = field.layout();
         let missing = layout.missing(bytes);
         match layout.home() {
             Some(home) if !missing.is_empty() => (home, missing),
-            Some(_) | None => return Ok(()),
+            Some(_) | None => return Ok(0),
         }
     };
     let address = field.materialize();
@@ -468,8 +462,9 @@ pub(crate) fn gather(
         // gets everything gets what it has once more, and sends nothing.
         unsafe { moves::swap(address, sent, received, transport, traffic)? };
     }
+    let length = missing.len();
     field.layout().gather(missing);
-    Ok(())
+    Ok(balance::steps_of_gather(length, transport.shards()))
 }
 
 /// In a forked child of a shard: refuses a group that reads what lives on other shards.
