@@ -9,6 +9,7 @@
 mod fold;
 mod index;
 mod join;
+mod kept;
 mod lines;
 mod nest;
 mod plan;
@@ -33,6 +34,7 @@ use fold::State;
 pub use fold::columns::Columns;
 use fold::total::{self, Part};
 use fold::wire;
+pub use kept::Kept;
 use nest::{Base, Nest, Walk};
 use plan::{Operation, Plan, Target};
 pub use scratch::Scratch;

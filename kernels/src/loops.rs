@@ -19,7 +19,6 @@ mod select;
 mod tests;
 
 use std::ptr;
-use std::sync::Arc;
 
 pub(crate) use copy::copy_run;
 pub use copy::copy_strided;
@@ -144,12 +143,5 @@ pub fn is_quiet(ufunc: &str, types: &[Number]) -> bool {
 
 /// A loop of ours; those of any element size find the size in place of the auxiliary data.
 fn own(function: LoopFunction, name: String, bytes: usize, is_quiet: bool) -> Loop {
-    Loop {
-        function,
-        context: ptr::null(),
-        auxdata: ptr::without_provenance_mut(bytes),
-        name: Arc::from(name),
-        is_quiet,
-        owner: None,
-    }
+    Loop { auxdata: ptr::without_provenance_mut(bytes), is_quiet, ..Loop::of(function, name) }
 }

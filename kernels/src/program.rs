@@ -6,7 +6,7 @@
 //! is still in cache when the next one reads it. Within a pass it takes *blocks* of a few hundred elements and runs
 //! every step over the block, so that registers stay in L1.
 //!
-//! This file only describes programs; it promises that any two programs that print alike do alike. It does not run them
+//! This file only describes programs; it promises that any two programs that print alike, or are equal, do alike. It does not run them
 //! (see `execute`), decide what is fused (the runtime), or know what a dtype is beyond its size.
 
 #![expect(unsafe_code, reason = "inner loops carry raw pointers between threads")]
@@ -18,6 +18,7 @@ mod slots;
 use std::any::Any;
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -50,6 +51,32 @@ pub struct Loop {
 unsafe impl Send for Loop {}
 // SAFETY: as above; nothing in a `Loop` changes after it is made.
 unsafe impl Sync for Loop {}
+
+impl Loop {
+    /// A function under a name, called without context and auxiliary data, of which nothing is known; what else is to be said of
+    /// a loop replaces that.
+    pub fn of(function: LoopFunction, name: impl Into<Arc<str>>) -> Loop {
+        Loop {
+            function,
+            context: ptr::null(),
+            auxdata: ptr::null_mut(),
+            name: name.into(),
+            is_quiet: false,
+            owner: None,
+        }
+    }
+}
+
+impl PartialEq for Loop {
+    /// Whether both do the same: `owner` says nothing of that.
+    fn eq(&self, other: &Loop) -> bool {
+        ptr::fn_addr_eq(self.function, other.function)
+            && self.context == other.context
+            && self.auxdata == other.auxdata
+            && self.is_quiet == other.is_quiet
+            && self.name == other.name
+    }
+}
 
 /// Up to 32 bytes of one element, aligned for any numeric type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +124,7 @@ pub enum Arg {
 }
 
 /// How many of a value become one.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub enum Reducer {
     /// NumPy's pairwise sum (rule of NumPy >= 2.3): result = seed + pairwise(all).
     Pairwise(Float),
@@ -162,7 +189,7 @@ pub enum Seed {
 }
 
 /// One step of a pass, run over one block at a time.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub enum Step {
     /// Element by element: `outputs = kernel(inputs)`.
     Apply {
@@ -247,7 +274,7 @@ pub enum Step {
 }
 
 /// Steps over one domain: `rows` (a part of the group's row axis) times the inner axes.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Pass {
     /// Rows of the group that this pass covers.
     pub rows: Range<usize>,
@@ -273,7 +300,7 @@ pub enum Split {
 }
 
 /// A fused group, ready to be compiled and run.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Program {
     /// Length of the row axis.
     pub rows: usize,

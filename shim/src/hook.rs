@@ -68,32 +68,68 @@ pub(crate) fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// The replaced vectorcall.
+/// The replaced vectorcall: passes calls on host arrays and numbers on that cannot make anything large, and looks closer at others.
 ///
 /// # Safety
 /// Called by CPython or NumPy under the vectorcall convention, with the GIL.
 unsafe extern "C" fn hooked(ufunc: Object, args: *const Object, flagged: usize, names: Object) -> Object {
     let count = flagged & !ARGUMENTS_OFFSET;
-    // SAFETY: ORIGINAL was stored before any ufunc got this function, and is NumPy's own vectorcall; the convention gives `count`
-    // live positional arguments, and the GIL is held.
+    // SAFETY: the convention gives `count` live positional arguments, and the GIL is held; `closer` is called in the same way.
     unsafe {
-        if names.is_null() && (1..=2).contains(&count) {
-            let py = Python::assume_attached();
-            let arguments = std::slice::from_raw_parts(args, count);
-            let mut most = 1usize;
-            let mut any_deferred = false;
-            for argument in arguments {
-                if mapped::is_read_as_array(Bound::ref_from_ptr(py, argument)) {
-                    most = most.saturating_mul(numpy_api::geometry(Bound::ref_from_ptr(py, argument)).size());
-                } else {
-                    any_deferred |= slots::is_deferred(*argument) || slots::is_future(*argument);
-                }
+        let most = match count {
+            _ if !names.is_null() => 0,
+            1 => most_elements(*args),
+            2 => most_elements(*args).saturating_mul(most_elements(*args.add(1))),
+            _ => 0,
+        };
+        if most < state::min_chunk() {
+            original()(ufunc, args, flagged, names)
+        } else {
+            closer(ufunc, args, flagged, names)
+        }
+    }
+}
+
+/// The number of elements of a host array or a number, at least 1; more than there can be for anything else.
+///
+/// # Safety
+/// A live object.
+#[inline(always)]
+unsafe fn most_elements(operand: Object) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match numpy_api::exact_array_size(operand) {
+            Some(size) => size.max(1),
+            None if slots::is_number(operand) => 1,
+            None => usize::MAX,
+        }
+    }
+}
+
+/// As [`hooked`], for one or two operands of which one may be ours, or whose result may be large.
+///
+/// # Safety
+/// As for [`hooked`].
+#[inline(never)]
+unsafe extern "C" fn closer(ufunc: Object, args: *const Object, flagged: usize, names: Object) -> Object {
+    // SAFETY: ORIGINAL was stored before any ufunc got the hook, and is NumPy's own vectorcall; the convention gives as many live
+    // positional arguments as it says, and the GIL is held.
+    unsafe {
+        let py = Python::assume_attached();
+        let arguments = std::slice::from_raw_parts(args, flagged & !ARGUMENTS_OFFSET);
+        let mut most = 1usize;
+        let mut any_deferred = false;
+        for argument in arguments {
+            if mapped::is_read_as_array(Bound::ref_from_ptr(py, argument)) {
+                most = most.saturating_mul(numpy_api::geometry(Bound::ref_from_ptr(py, argument)).size());
+            } else {
+                any_deferred |= slots::is_deferred(*argument) || slots::is_future(*argument);
             }
-            if (any_deferred || most >= state::min_chunk())
-                && let Some(result) = ours(ufunc, arguments, any_deferred)
-            {
-                return result;
-            }
+        }
+        if (any_deferred || most >= state::min_chunk())
+            && let Some(result) = ours(ufunc, arguments, any_deferred)
+        {
+            return result;
         }
         original()(ufunc, args, flagged, names)
     }

@@ -25,7 +25,7 @@ pub(crate) fn unwrap<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
 }
 
 /// Aliases given out for a call, with the arrays they stand for.
-type Lent<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+pub(crate) type Lent<'py> = Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
 fn unwrap_noting<'py>(
     object: &Bound<'py, PyAny>,
@@ -180,6 +180,15 @@ pub(crate) fn call<'py>(
 /// What the result of a host function on unpinned aliases is to the user.
 pub(crate) fn settle_result<'py>(shim: &Shim, result: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     rewrap(shim, result, &Vec::new(), 1)
+}
+
+/// What the result of a host function is to the user that was given such aliases.
+pub(crate) fn settle_lent<'py>(
+    shim: &Shim,
+    result: Bound<'py, PyAny>,
+    lent: &Lent<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    rewrap(shim, result, lent, 1)
 }
 
 /// What a host result is to the user. `holders` is the number of references that a fresh array has here.

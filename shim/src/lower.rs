@@ -7,9 +7,10 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use legate_kernels::execute::{self, Executable, FlagTable, Partials, Scratch};
+use legate_kernels::execute::{self, Executable, FlagTable, Kept, Partials, Scratch};
 use legate_kernels::program::{Access, Arg, Element, Loop, Memory, Pass, Program, Split, Step, Tile};
 use legate_runtime::group::{self, Group, Member, Place};
 use legate_runtime::transport::TransportError;
@@ -38,6 +39,8 @@ pub(crate) struct Kernels {
     any: AtomicBool,
     /// With several shards: what this shard alone has seen.
     unshared: Option<Mutex<Vec<Event>>>,
+    /// Executables of groups that come again.
+    kept: Kept,
 }
 
 impl Kernels {
@@ -76,7 +79,7 @@ impl Kernels {
 
 /// A compiled group.
 pub(crate) struct Compiled {
-    executable: Executable,
+    executable: Arc<Executable>,
     flags: FlagTable,
     sequences: Vec<Sequence>,
     /// For each total: the buffer and byte offset it is stored at, and its size.
@@ -119,7 +122,7 @@ impl Backend for Kernels {
         };
         Compiled {
             flags: FlagTable::new(sequences.len()),
-            executable: Executable::compile(program),
+            executable: self.kept.compile(program),
             sequences,
             totals: draft.totals,
         }

@@ -1,5 +1,5 @@
-//! Reading single elements of host memory, and refusing what does not fit.
-#![expect(unsafe_code, reason = "reads elements of live host arrays")]
+//! Reading single elements of host memory, what becomes of freed memory of the host's, and refusing what does not fit.
+#![expect(unsafe_code, reason = "reads elements of live host arrays, and tells the C library what to keep")]
 
 use legate_runtime::{Handle, RuntimeError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
@@ -13,6 +13,27 @@ use crate::state::Shim;
 pub(crate) fn bytes_at(address: usize, bytes: usize) -> SmallVec<[u8; 32]> {
     // SAFETY: callers pass the data address of an array with at least one element of that size.
     unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.into()
+}
+
+/// Bytes from which on an array of the host's has a mapping of its own, and bytes of freed memory that the process keeps: what the C
+/// library comes to by itself in a process that has freed large arrays.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const OWN_MAPPING_BYTES: i32 = 32 << 20;
+
+/// Has the process keep freed memory of the host's arrays for the next ones. Left to itself the C library gives it back as soon as a
+/// few arrays end at once, and each new one costs its first touches again. What the user's environment says of that stands.
+pub(crate) fn keep_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"]
+        .iter()
+        .all(|name| std::env::var_os(name).is_none())
+    {
+        // SAFETY: sets two numbers of the allocator's.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * OWN_MAPPING_BYTES);
+        }
+    }
 }
 
 /// A field for a new array, or NumPy's MemoryError with what is in use.

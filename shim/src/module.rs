@@ -333,6 +333,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("array_function_table", state::array_functions(py))?;
     module.add("method_table", state::methods(py))?;
     module.add("functions_at_once", state::functions_at_once(py))?;
+    module.add("MIDDLING_CHUNKS", state::MIDDLING_CHUNKS)?;
     crate::rounds::register(module)?;
     crate::future::exact::register(module)?;
     crate::ops::mean::register(module)?;

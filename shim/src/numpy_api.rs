@@ -11,6 +11,7 @@ pub(crate) use owner::let_own;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -63,8 +64,10 @@ type FunctionsOf = unsafe extern "C" fn(*mut ffi::PyObject) -> *const *const c_v
 /// A sort of a dtype: first byte, number of elements, an array that dtypes of numbers do not look at. Needs no GIL for numbers.
 pub(crate) type SortFunction = unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_int;
 
+/// The type of arrays, which calls and operators compare with first of all.
+static ARRAY_TYPE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
 struct Interface {
-    array_type: *mut ffi::PyTypeObject,
     generic_type: *mut ffi::PyTypeObject,
     new_from_descr: NewFromDescr,
     set_base: SetBase,
@@ -95,7 +98,7 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
     let umath = py.import("numpy._core._multiarray_umath")?;
     let capsule = umath.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?;
     let table = capsule.pointer_checked(None)?.as_ptr().cast_const().cast::<*const c_void>();
-    let array_type = numpy.getattr("ndarray")?.as_ptr().cast();
+    ARRAY_TYPE.store(numpy.getattr("ndarray")?.as_ptr().cast(), Ordering::Relaxed);
     let generic_type = numpy.getattr("generic")?.as_ptr().cast();
     // SAFETY: NumPy's table has more than 370 entries, and these have had these numbers and signatures since 2.0.
     let interface = unsafe {
@@ -108,7 +111,6 @@ pub(crate) fn connect(numpy: &Bound<'_, PyModule>) -> PyResult<()> {
             return Err(PyImportError::new_err("this NumPy lacks the C interface that legate needs (2.3 or newer)"));
         }
         Interface {
-            array_type,
             generic_type,
             new_from_descr: std::mem::transmute::<*const c_void, NewFromDescr>(new_from_descr),
             set_base: std::mem::transmute::<*const c_void, SetBase>(set_base),
@@ -138,14 +140,36 @@ pub(crate) fn sort_of(descr: &Bound<'_, PyAny>) -> Option<SortFunction> {
 /// Whether an object is exactly a `numpy.ndarray` (no subclass).
 pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: reading the type of a live object.
-    unsafe { ffi::Py_TYPE(object.as_ptr()) == interface().array_type }
+    unsafe { ffi::Py_TYPE(object.as_ptr()) == ARRAY_TYPE.load(Ordering::Relaxed) }
+}
+
+/// The number of elements of an object that is exactly a `numpy.ndarray`; `None` for any other.
+///
+/// # Safety
+/// A live object.
+#[inline(always)]
+pub(crate) unsafe fn exact_array_size(object: *mut ffi::PyObject) -> Option<usize> {
+    // SAFETY: the caller's promise; an array's memory starts with ArrayFields, whose shape has `ndim` entries.
+    unsafe {
+        if ffi::Py_TYPE(object) != ARRAY_TYPE.load(Ordering::Relaxed) {
+            return None;
+        }
+        let fields = &*object.cast::<ArrayFields>();
+        let length = |axis: i32| *fields.shape.add(axis as usize);
+        let size = match fields.ndim {
+            0 => 1,
+            1 => length(0),
+            axes => (1..axes).fold(length(0), |size, axis| size * length(axis)),
+        };
+        Some(size as usize)
+    }
 }
 
 /// Whether an object is a `numpy.ndarray` or of a subclass.
 pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: both are live type objects.
     is_exact_array(object)
-        || unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(object.as_ptr()), interface().array_type) != 0 }
+        || unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(object.as_ptr()), ARRAY_TYPE.load(Ordering::Relaxed)) != 0 }
 }
 
 /// Whether an object is a NumPy scalar.
@@ -280,7 +304,7 @@ pub(crate) fn array_over<'py>(
     // lengths. `set_base` steals the owner's reference, also when it fails.
     unsafe {
         let array = (interface.new_from_descr)(
-            interface.array_type,
+            ARRAY_TYPE.load(Ordering::Relaxed),
             descr.clone().into_ptr(),
             shape.len() as c_int,
             shape.as_ptr(),

@@ -4,14 +4,12 @@
 //! entered for it. What has neither runs on the host.
 #![allow(unsafe_code, unsafe_op_in_unsafe_fn, reason = "pyo3's generated code, inside macros of ours")]
 
-use pyo3::Borrowed;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::{DeferredArray, deferred};
-use crate::future::future;
 use crate::host;
 use crate::operators::{self, Outcome, apply, at_once, named};
 use crate::ops::{batches, product, reduce, scan};
@@ -61,18 +59,61 @@ impl DeferredArray {
     }
 }
 
-/// The elements below which the operands of a call are small enough for NumPy's own function at once; `None` for other functions.
-fn most_elements(
-    py: Python<'_>,
-    function: &Bound<'_, PyAny>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: &Bound<'_, PyDict>,
-) -> PyResult<Option<usize>> {
-    let Some(chunks) = state::functions_at_once(py).get_item(function)? else { return Ok(None) };
-    let (whole, along): (usize, usize) = chunks.extract()?;
+/// What NumPy itself runs for a function in the table of those that run at once, and the elements below which the operands of a call
+/// are small enough for it; `None` for other functions.
+fn at_once_below<'py>(
+    py: Python<'py>,
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    let Some(row) = state::functions_at_once(py).get_item(function)? else { return Ok(None) };
+    let (whole, along, own): (usize, usize, Bound<'py, PyAny>) = row.extract()?;
     let axis = kwargs.get_item(pyo3::intern!(py, "axis"))?.is_some_and(|axis| !axis.is_none());
     let chunks = if axis || args.len() > 1 { along } else { whole };
-    Ok(Some(state::min_chunk().saturating_mul(chunks)))
+    Ok(Some((own, state::min_chunk().saturating_mul(chunks))))
+}
+
+/// Arrays of a list that are few: more of them are together no longer middling.
+const MOST_ITEMS: usize = 4;
+
+/// The host form of an operand of fewer than `most` elements that is done, also of few such in a tuple or a list; `None` for any other.
+fn at_hand<'py>(
+    py: Python<'py>,
+    shim: &Shim,
+    operand: &Bound<'py, PyAny>,
+    most: usize,
+    lent: &mut host::Lent<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(array) = deferred(operand) {
+        let size = array.get().count(py);
+        if size >= most || !operators::is_resident(py, shim, operand) {
+            return Ok(None);
+        }
+        let alias = array.get().alias(py, shim, Purpose::Read)?;
+        lent.push((alias.clone(), operand.clone()));
+        return Ok(Some(alias));
+    }
+    if !host::holds_ours(operand) {
+        return Ok(Some(operand.clone()));
+    }
+    let items: SmallVec<[Bound<'py, PyAny>; 4]> =
+        match (operand.cast_exact::<PyTuple>(), operand.cast_exact::<PyList>()) {
+            (Ok(items), _) => items.iter().collect(),
+            (_, Ok(items)) => items.iter().collect(),
+            _ => return Ok(None),
+        };
+    if items.len() > MOST_ITEMS {
+        return Ok(None);
+    }
+    let mut forms: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
+    for item in items {
+        match at_hand(py, shim, &item, most, lent)? {
+            Some(form) => forms.push(form),
+            None => return Ok(None),
+        }
+    }
+    PyTuple::new(py, forms).map(|forms| Some(forms.into_any()))
 }
 
 /// A function in the table of those, on operands that are done and small enough for it: NumPy's own on their memory. `None` for others.
@@ -85,29 +126,36 @@ fn small<'py>(
     if state::is_several() {
         return Ok(None);
     }
-    let Some(most) = most_elements(py, function, args, kwargs)? else { return Ok(None) };
+    let Some((own, most)) = at_once_below(py, function, args, kwargs)? else { return Ok(None) };
     let shim = started(py);
-    let fits = |operand: &Bound<'py, PyAny>| match deferred(operand) {
-        Some(array) => array.get().count(py) < most && operators::is_resident(py, shim, operand),
-        None => !host::holds_ours(operand),
-    };
-    let has_options = kwargs.values().iter().any(|value| deferred(&value).is_some() || future(&value).is_some());
-    // A third one may be for the result.
-    let is_operand = |(place, operand): (usize, Borrowed<'_, 'py, PyAny>)| {
-        fits(&operand) && (place < 2 || deferred(&operand).is_none())
-    };
-    if has_options || !args.iter_borrowed().enumerate().all(is_operand) {
-        return Ok(None);
+    let mut lent = host::Lent::new();
+    let mut forms: SmallVec<[Bound<'py, PyAny>; 3]> = SmallVec::new();
+    for (place, operand) in args.iter_borrowed().enumerate() {
+        // A third one may be for the result.
+        let form = if place < 2 || deferred(&operand).is_none() {
+            at_hand(py, shim, &operand, most, &mut lent)?
+        } else {
+            None
+        };
+        match form {
+            Some(form) => forms.push(form),
+            None => return Ok(None),
+        }
     }
-    let aliases = args
-        .iter()
-        .map(|operand| match deferred(&operand) {
-            Some(array) => array.get().alias(py, shim, Purpose::Read),
-            None => Ok(operand),
-        })
-        .collect::<PyResult<SmallVec<[Bound<'py, PyAny>; 3]>>>()?;
-    let result = function.call(PyTuple::new(py, &aliases)?, Some(kwargs))?;
-    host::settle_result(shim, result).map(Some)
+    let options = PyDict::new(py);
+    for (name, value) in kwargs.iter() {
+        let form = if host::holds_ours(&value) && !name.eq("weights")? {
+            None
+        } else {
+            at_hand(py, shim, &value, most, &mut lent)?
+        };
+        match form {
+            Some(form) => options.set_item(name, form)?,
+            None => return Ok(None),
+        }
+    }
+    let result = own.call(PyTuple::new(py, &forms)?, Some(&options))?;
+    host::settle_lent(shim, result, &lent).map(Some)
 }
 
 /// A ufunc called with as many plain operands as it reads, of which one is deferred.

@@ -94,8 +94,8 @@ pub(crate) fn array_functions(py: Python<'_>) -> Bound<'_, PyDict> {
     TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
 }
 
-/// Functions of NumPy whose results are no views of their operands: on ones that are done they run at once, up to a number of chunks
-/// for a call that names no axis, and one for a call that does.
+/// Functions of NumPy whose results are no views of their operands, which run at once on ones that are done: for each up to how many
+/// chunks where a call has one argument and names no axis, up to how many else, and what NumPy itself runs.
 pub(crate) fn functions_at_once(py: Python<'_>) -> Bound<'_, PyDict> {
     static TABLE: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     TABLE.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
@@ -132,6 +132,7 @@ pub(crate) fn shim(py: Python<'_>) -> PyResult<&Shim> {
         crate::ops::join::register(&numpy)?;
         crate::ops::product::register(&numpy)?;
         crate::ops::vectors::register(&numpy)?;
+        crate::memory::keep_freed();
         MIN_CHUNK.store(settings.min_chunk, Ordering::Relaxed);
         crate::slots::install(py);
         crate::hook::install(&numpy)?;

@@ -166,12 +166,10 @@ pub(crate) fn borrow(
         return Ok(None);
     }
     let kernel = Loop {
-        function: info.function,
         context: info.context,
         auxdata: info.auxdata,
-        name: Arc::from(name),
-        is_quiet: false,
         owner: Some(Arc::new(capsule.clone().unbind())),
+        ..Loop::of(info.function, name)
     };
     Ok(Some((kernel, info.no_floatingpoint_errors != 0)))
 }

@@ -186,6 +186,21 @@ w.mean(), w.std(), w.var(ddof=1), np.var(i), np.median(w), np.average(w), np.ptp
 w.argmax(), np.argmin(f), w.any(), np.all(m), np.count_nonzero(m), type(w.sum()), type(m.any())
 np.packbits(m), np.packbits(m, axis=0), np.unpackbits(u), np.take_along_axis(w, np.argsort(w, 1), 1)
 np.array_equal(a, a), np.array_equal(a, w)
+np.array_equal(w, i), np.array_equal(f, f), np.vdot(w, w), np.average(w, weights=np.abs(w)), np.average(w, 0, np.abs(w))
+np.hstack([w, w]), np.vstack((w, i)), np.concatenate([w, f], 1).flags.c_contiguous, np.stack([w, w, w], 2), np.dstack((w, w)), np.column_stack([w, w])
+np.concatenate([w] * 6), np.concatenate([w, 1.5 * w], axis=None), np.stack((m, m)), np.concatenate((w, w), dtype='f4', casting='same_kind')
+np.clip(w, -1, 1), np.clip(w, w * 0, None), np.clip(i, 2, 3), np.round(w, 2), np.round(f, 1).flags.f_contiguous, np.diff(w), np.diff(f, axis=0), np.diff(w, n=2), np.ediff1d(w)
+y = np.diff(w, n=0)\nresult = y is w, y
+y = np.take(w, 3, 0)\ny[1] = 9\nresult = w, y, np.take(w, [1, 2]), np.take(w, [[0, 1]], 1), np.take(f, 2)
+y = np.concatenate([w])\ny[0] = 3\nresult = w, y
+np.fft.fft(w), np.fft.rfft(w, axis=0), np.fft.ifft2(w), np.fft.fftshift(w), np.fft.ifftshift(f, 0).flags.f_contiguous, np.fft.irfft(w, 8), np.fft.fft(u, 16, norm='ortho')
+m.mean(), u.mean(), np.mean(m), np.mean(w > 0), np.mean(i > 2, axis=0), (w > 0).sum(), (w > 0).sum(0), (f > 0).sum(1), m.sum(dtype='f8'), np.sum(m, axis=1, dtype='d', initial=2.5)
+np.argmin(w, 1), np.argmax(f, 0), np.argmin(i, 1), np.argmax(u, 0), np.argmin(np.where(m, np.nan, w), 1), np.argmax(np.where(w > 0, 0.0, -0.0), 1)
+out = w + 1\nnp.concatenate([w, w], out=np.empty((2 * len(w), w.shape[1])))\nresult = np.clip(w, 0, 1, out), np.round(w, 1, out=out), out
+np.concatenate([w, a[:, :3]])
+np.take(w, 10 ** 9)
+np.hstack([w, 'x'])
+np.fft.fft(w, 0)
 y = np.roll(w, 1)\ny[0] = 9\nw[1] = 3\nresult = w, y, y.flags.owndata, y.base is None
 y = np.pad(w, 1)\ny += 1\nresult = y.sum(), y * 2
 np.sum(w, axis=5)

@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "reads and writes elements at computed addresses")]
 
 pub(super) mod columns;
+pub(super) mod count;
 pub(super) mod extreme;
 mod rule;
 pub(super) mod total;
@@ -15,10 +16,11 @@ use smallvec::SmallVec;
 
 use super::LoopError;
 use super::nest::Nest;
-use super::plan::{Fold, Operation, Plan, Rule, Target};
+use super::plan::{Fold, Kernel, Operation, Plan, Target};
 use super::walk::Cursor;
 use crate::pairwise::{Half, Pair};
-use crate::program::{Extreme, Float, Number, Seed};
+use crate::program::{Extreme, Float, Number, Reducer, Seed};
+use count::{CountRows, Counted};
 use rule::{ExtremeRows, LoopRows, PairwiseRows, RowRule};
 use total::TotalRule;
 
@@ -48,6 +50,25 @@ macro_rules! for_number {
 }
 
 use for_number;
+
+/// What a reduction does to its operand.
+#[derive(Clone, Debug)]
+pub(super) enum Rule {
+    Pairwise(Float),
+    Fold(Kernel),
+    ArgExtreme(Extreme, Number),
+    Count(Counted),
+}
+
+impl Rule {
+    pub(super) fn new(reducer: &Reducer) -> Rule {
+        match reducer {
+            Reducer::Pairwise(float) => Rule::Pairwise(*float),
+            Reducer::Fold(kernel) => Rule::Fold(Kernel(kernel.clone())),
+            Reducer::ArgExtreme(extreme, number) => Rule::ArgExtreme(*extreme, *number),
+        }
+    }
+}
 
 /// What a reduction keeps from block to block.
 pub(super) enum State {
@@ -104,6 +125,7 @@ fn row_rule(fold: &Fold, folded: usize) -> Box<dyn RowRule> {
         Rule::Pairwise(float) => pairwise_rows(*float, fold.seed, folded),
         Rule::Fold(kernel) => Box::new(LoopRows::new(kernel.clone(), fold.seed, fold.item_bytes)),
         Rule::ArgExtreme(extreme, number) => extreme_rows(*extreme, *number),
+        Rule::Count(counted) => Box::new(CountRows::new(*counted, fold.seed)),
     }
 }
 

@@ -123,7 +123,7 @@ pub(super) fn join_magnitudes(
 }
 
 /// How many operations read each of `registers` registers.
-fn count_readers(operations: &[Operation], first_register: usize, registers: usize) -> Vec<usize> {
+pub(super) fn count_readers(operations: &[Operation], first_register: usize, registers: usize) -> Vec<usize> {
     let mut readers = vec![0; registers];
     let mut count = |pointers: &[Pointer]| {
         for (index, pointer) in pointers.iter().enumerate() {

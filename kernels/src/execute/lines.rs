@@ -8,9 +8,10 @@
 
 use smallvec::SmallVec;
 
+use super::fold::Rule;
 use super::join::exact;
 use super::nest::{Base, Nest};
-use super::plan::{Fold, Operation, Pointer, Rule, Target};
+use super::plan::{Fold, Operation, Pointer, Target};
 use crate::machine::{self, Code, Instruction, LONGEST_LINE, LineSum, Lines, Value};
 use crate::program::{Element, Float, Seed};
 

@@ -6,6 +6,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::fold::Rule;
+use super::fold::count::join_counts;
 use super::join::{Chain, join, join_magnitudes};
 use super::lines::LinePass;
 use super::nest::{Nest, PERIOD, Walk, gathers, overlap_in_part, period};
@@ -13,7 +15,7 @@ use super::registers::{CROSS_BLOCK, Register, assign, block_size, crosses, for_e
 use super::selection::{Enter, Moved, Packed, ROOM, pack};
 use super::weave::{Joining, Woven, weave};
 use crate::loops::rows::{self, RowsFunction};
-use crate::program::{Arg, Element, Extreme, Float, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
+use crate::program::{Arg, Element, Loop, Memory, Number, Pass, Program, Reducer, Seed, Step};
 
 /// Outputs of at least so many bytes are written past the caches: more than a last-level cache is likely to keep until
 /// another program reads them.
@@ -66,24 +68,6 @@ pub(super) struct Kernel(pub(super) Loop);
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(&self.0.name)
-    }
-}
-
-/// What a reduction does to its operand.
-#[derive(Clone, Debug)]
-pub(super) enum Rule {
-    Pairwise(Float),
-    Fold(Kernel),
-    ArgExtreme(Extreme, Number),
-}
-
-impl Rule {
-    pub(super) fn new(reducer: &Reducer) -> Rule {
-        match reducer {
-            Reducer::Pairwise(float) => Rule::Pairwise(*float),
-            Reducer::Fold(kernel) => Rule::Fold(Kernel(kernel.clone())),
-            Reducer::ArgExtreme(extreme, number) => Rule::ArgExtreme(*extreme, *number),
-        }
     }
 }
 
@@ -209,7 +193,8 @@ impl Plan {
             lowering.lower(step);
         }
         let Lowering { operations, mut registers, .. } = lowering;
-        let operations = join_magnitudes(operations, &nest, &program.constants, registers.len());
+        let mut operations = join_magnitudes(operations, &nest, &program.constants, registers.len());
+        join_counts(&mut operations, &nest, registers.len());
         let makes_code = joining == Joining::Code && !operations.iter().any(|operation| operation.masked().is_some());
         let lines = if makes_code { LinePass::new(&operations, &nest) } else { None };
         let woven = if makes_code { weave(&operations, &nest, registers.len()) } else { None };

@@ -13,6 +13,10 @@ const REGISTER_BYTES: usize = 24 << 10;
 /// Bounds of the block size in elements, when a pass has registers.
 const BLOCK: (usize, usize) = (128, 1024);
 
+/// Most elements of a block of few and small ones: with fewer, calls of loops that do many elements at a time would cost as much as
+/// what they do.
+const LONG_BLOCK: usize = 4 << 10;
+
 /// Block size of a pass of one step without registers: long enough that the cost of a call vanishes.
 const LONE_BLOCK: usize = 16 << 10;
 
@@ -149,14 +153,20 @@ pub(super) fn block_size(
     item_bytes: usize,
     operations: &[Operation],
 ) -> usize {
-    let limit = if storages == 0 {
-        if operations.len() == 1 { LONE_BLOCK } else { BLOCK.1 }
-    } else {
-        let fitting = (REGISTER_BYTES / (storages * item_bytes.max(1))).clamp(BLOCK.0, BLOCK.1);
-        let rounded = fitting - fitting % 16;
-        // A block whose bytes divide a page keeps the phase between streams and registers fixed: see `facts/fusion.md`.
-        if 4096 % (rounded * item_bytes.max(1)) == 0 { rounded - 16 } else { rounded }
+    let item_bytes = item_bytes.max(1);
+    let limit = match storages {
+        0 if operations.len() == 1 => LONE_BLOCK,
+        0 => {
+            // What one operation has written the next one reads.
+            let moving = nest.walks.iter().filter(|walk| walk.whole != Some(0));
+            let bytes: usize = moving.map(|walk| walk.item_bytes).sum();
+            (REGISTER_BYTES / bytes.max(1)).clamp(BLOCK.1, LONG_BLOCK)
+        }
+        _ => (REGISTER_BYTES / (storages * item_bytes)).clamp(BLOCK.0, BLOCK.1.max(LONG_BLOCK / item_bytes)),
     };
+    let rounded = limit - limit % 16;
+    // A block whose bytes divide a page keeps the phase between streams and registers fixed: see `facts/fusion.md`.
+    let limit = if storages > 0 && 4096 % (rounded * item_bytes) == 0 { rounded - 16 } else { rounded };
     let innermost = nest.axes[nest.axes.len() - 1];
     if !gathers {
         if innermost.by_rows || innermost.length == 0 {

@@ -8,7 +8,6 @@
 #![expect(unsafe_code, reason = "inner loops read and write through raw pointers")]
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
@@ -98,17 +97,10 @@ pub(crate) fn joined(absolute: &Loop, compare: &Loop, limit: Element) -> Option<
     if !fits || !is_near(absolute, is_double) {
         return None;
     }
-    let name = Arc::from(format!("{ufunc} of {}", absolute.name));
+    let name = format!("{ufunc} of {}", absolute.name);
     let joined = Arc::new(Joined { absolute: absolute.clone(), compare: compare.clone(), limit, below });
     let auxdata = Arc::as_ptr(&joined).cast_mut().cast();
-    Some(Loop {
-        function: function(is_double),
-        context: ptr::null(),
-        auxdata,
-        name,
-        is_quiet: false,
-        owner: Some(joined),
-    })
+    Some(Loop { auxdata, owner: Some(joined), ..Loop::of(function(is_double), name) })
 }
 
 /// The name of a loop of NumPy's by which it is found again, if it may be one of the two.
@@ -419,17 +411,6 @@ mod tests {
         0
     }
 
-    fn named(function: LoopFunction, name: &str) -> Loop {
-        Loop {
-            function,
-            context: ptr::null(),
-            auxdata: ptr::null_mut(),
-            name: Arc::from(name),
-            is_quiet: false,
-            owner: None,
-        }
-    }
-
     fn element(value: f64) -> Element {
         let mut element = Element([0; 32]);
         element.0[..8].copy_from_slice(&value.to_ne_bytes());
@@ -438,7 +419,7 @@ mod tests {
 
     #[test]
     fn squares_decide_as_the_loops_do() {
-        let (absolute, compare) = (named(hypot, "absolute D->d"), named(less_equal, "less_equal dd->?"));
+        let (absolute, compare) = (Loop::of(hypot, "absolute D->d"), Loop::of(less_equal, "less_equal dd->?"));
         let parts =
             [0.0, -0.0, 1.2, 1.6, 2.0, 2.0_f64.next_up(), 2.0_f64.next_down(), 2.0_f64.sqrt(), 1e-80, 1e-320, 1e80];
         let parts = [&parts[..], &[1e300, f64::INFINITY, f64::NAN, -3.0, 1.0, 0.5]].concat();
@@ -457,11 +438,11 @@ mod tests {
 
     #[test]
     fn other_types_and_limits_are_not_joined() {
-        let (absolute, compare) = (named(hypot, "absolute D->d"), named(less_equal, "less_equal dd->?"));
+        let (absolute, compare) = (Loop::of(hypot, "absolute D->d"), Loop::of(less_equal, "less_equal dd->?"));
         for limit in [0.0, -1.0, 1e-200, 1e200, f64::NAN, f64::INFINITY] {
             assert!(joined(&absolute, &compare, element(limit)).is_none());
         }
-        assert!(joined(&named(hypot, "absolute"), &compare, element(2.0)).is_none());
-        assert!(joined(&absolute, &named(less_equal, "less_equal ll->?"), element(2.0)).is_none());
+        assert!(joined(&Loop::of(hypot, "absolute"), &compare, element(2.0)).is_none());
+        assert!(joined(&absolute, &Loop::of(less_equal, "less_equal ll->?"), element(2.0)).is_none());
     }
 }

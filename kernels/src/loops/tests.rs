@@ -248,3 +248,27 @@ fn rows_together_give_what_the_loop_gives_row_after_row() {
         }
     }
 }
+
+#[test]
+fn quiet_loops_never_touch_the_floating_point_status() {
+    // Bits of numbers that are none and raise an event where they are looked at as numbers, of infinities and of the least ones.
+    const PATTERNS: [u64; 4] = [0x7ff0_0000_0000_0001, 0x7f80_0001_ff80_0001, 0xfff0_0000_0000_0000, 1];
+    let values: Vec<u64> =
+        (0..256).map(|index| PATTERNS[index * index % 4].rotate_left(index as u32 % 3 * 32)).collect();
+    let picks: Vec<u8> = (0..values.len()).map(|index| u8::from(index % 3 == 0)).collect();
+    for bytes in [1, 2, 4, 8, 16] {
+        let mut output = values.clone();
+        let (from, to) = (values.as_ptr().cast_mut().cast(), output.as_mut_ptr().cast());
+        let (count, step) = (values.len() * 8 / bytes, bytes.cast_signed());
+        let loops = [
+            (copy(bytes), vec![from, to], vec![step; 2]),
+            (select(bytes), vec![picks.as_ptr().cast_mut(), from, from, to], vec![1, step, step, step]),
+        ];
+        for (quiet, data, strides) in loops.into_iter().filter(|(quiet, ..)| quiet.is_quiet) {
+            let count = count.min(picks.len());
+            // SAFETY: all operands have that many elements.
+            let events = crate::execute::watched(|| unsafe { call(quiet.function, &data, &strides, count, bytes) });
+            assert_eq!(events, 0, "{}", quiet.name);
+        }
+    }
+}

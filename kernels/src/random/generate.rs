@@ -9,7 +9,6 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,14 +47,8 @@ impl Fill {
         self.fixed()?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let owner = Arc::new(Generate { number, fill: self, item_bytes });
-        Some(Loop {
-            function: run,
-            context: Arc::as_ptr(&owner).cast(),
-            auxdata: null_mut(),
-            name: name.into(),
-            is_quiet: false,
-            owner: Some(owner),
-        })
+        let context = Arc::as_ptr(&owner).cast();
+        Some(Loop { context, owner: Some(owner), ..Loop::of(run, name) })
     }
 }
 

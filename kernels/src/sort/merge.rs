@@ -112,7 +112,7 @@ pub fn merge<T: Sortable>(left: &[T], right: &[T], start: usize, out: &mut [T]) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Sortable, merge};
+    use super::{LANES, LEAST_STEPS, Lane, Sortable, merge, step};
 
     fn merged<T: Sortable + Default>(left: &[T], right: &[T], pieces: usize) -> Vec<T> {
         let length = left.len() + right.len();
@@ -152,5 +152,38 @@ mod tests {
         let all = merged(&[-1.0, f64::INFINITY, nan], &[f64::NEG_INFINITY, -0.0, 2.0, nan], 2);
         let bits: Vec<u64> = all.iter().map(|value| value.to_bits()).collect();
         assert_eq!(bits, [f64::NEG_INFINITY, -1.0, -0.0, 2.0, f64::INFINITY, nan, nan].map(f64::to_bits));
+    }
+
+    #[test]
+    fn lanes_take_zeros_and_what_is_not_a_number_in_their_order() {
+        let steps = LEAST_STEPS;
+        // Each lane meets another mixture, the second half of a side being what is no number.
+        let side = |lane: usize, zero: f64| -> Vec<f64> {
+            let mut values: Vec<f64> = (0..steps).map(|place| place as f64 - (lane * 4) as f64).collect();
+            values.iter_mut().filter(|value| **value == 0.0).for_each(|value| *value = zero);
+            values[steps / 2..].fill(f64::NAN);
+            values
+        };
+        let sides: Vec<[Vec<f64>; 2]> = (0..LANES).map(|lane| [side(lane, -0.0), side(lane + 1, -0.0)]).collect();
+        let mut outs = vec![vec![0.0; 2 * steps]; LANES];
+        let taken = {
+            let mut rooms = outs.iter_mut();
+            let mut lanes: [Lane<'_, f64>; LANES] = std::array::from_fn(|lane| Lane {
+                left: &sides[lane][0],
+                right: &sides[lane][1],
+                out: rooms.next().expect("one for each lane"),
+            });
+            step(&mut lanes, steps)
+        };
+        for (lane, ((out, [left, right]), taken)) in outs.iter().zip(&sides).zip(taken).enumerate() {
+            let mut expected: Vec<f64> = left[..taken].iter().chain(&right[..steps - taken]).copied().collect();
+            expected.sort_by_key(|value| value.word());
+            let same = out[..steps].iter().zip(&expected).all(|(one, two)| one.to_bits() == two.to_bits());
+            assert!(same, "lane {lane}: {:?}", &out[..steps]);
+            let all: Vec<f64> = left.iter().chain(right).copied().collect();
+            let mut words: Vec<u64> = all.iter().map(|value| value.word()).collect();
+            words.sort_unstable();
+            assert!(out[..steps].iter().zip(&words).all(|(value, word)| value.word() == *word), "lane {lane}");
+        }
     }
 }

@@ -3,10 +3,8 @@
 #![expect(unsafe_code, reason = "inner loops read and write through raw pointers")]
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr;
-use std::sync::Arc;
 
-use legate_kernels::program::{Loop, LoopFunction};
+use legate_kernels::program::Loop;
 
 macro_rules! binary {
     ($name:ident, $input:ty, $output:ty, $operation:expr) => {
@@ -38,29 +36,18 @@ binary!(sub_f64, f64, f64, |a, b| a - b);
 binary!(max_f64, f64, f64, |a, b| if a >= b { a } else { b });
 binary!(less_f64, f64, u8, |a, b| u8::from(a < b));
 
-fn named(name: &str, function: LoopFunction) -> Loop {
-    Loop {
-        function,
-        context: ptr::null(),
-        auxdata: ptr::null_mut(),
-        name: Arc::from(name),
-        is_quiet: false,
-        owner: None,
-    }
-}
-
 pub(crate) fn add() -> Loop {
-    named("add dd->d", add_f64)
+    Loop::of(add_f64, "add dd->d")
 }
 
 pub(crate) fn subtract() -> Loop {
-    named("subtract dd->d", sub_f64)
+    Loop::of(sub_f64, "subtract dd->d")
 }
 
 pub(crate) fn maximum() -> Loop {
-    named("maximum dd->d", max_f64)
+    Loop::of(max_f64, "maximum dd->d")
 }
 
 pub(crate) fn less() -> Loop {
-    named("less dd->?", less_f64)
+    Loop::of(less_f64, "less dd->?")
 }

@@ -416,6 +416,9 @@ impl<B: Backend> Executor<B> {
     /// Runs tiles on the workers; their parts of totals, in order.
     fn run_cuts(&self, compiled: &B::Compiled, addresses: &[usize], cuts: &[Cut]) -> Vec<B::Partial> {
         self.counters.tiles.fetch_add(cuts.len() as u64, Ordering::Relaxed);
+        if let [only] = cuts {
+            return vec![self.backend.run(compiled, addresses, only)];
+        }
         let partials: Vec<Mutex<Option<B::Partial>>> = cuts.iter().map(|_| Mutex::new(None)).collect();
         self.workers.each(cuts.len(), &|index| {
             *partials[index].lock() = Some(self.backend.run(compiled, addresses, &cuts[index]));

@@ -11,13 +11,14 @@ mod align;
 mod stored;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::carried::Carried;
 use crate::group::{Buffer, Group, Member, Place, Split};
-use crate::launch::{Launch, Privilege, Work};
-use crate::owed::{Coming, Terms};
+use crate::launch::{Launch, Operand, Privilege, Work};
+use crate::owed::{Coming, Owed, Terms};
 use crate::view::ranges_overlap;
 use align::{add_row_axis, row_stride_of_next};
 
@@ -54,6 +55,12 @@ struct Draft<T> {
 
 /// Cuts a window into groups, in program order. Without `terms` what the program holds is stored.
 pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, rules: Rules, terms: Option<&Terms<'_, T>>) -> Vec<Group<T>> {
+    if let [launch] = window.as_slice()
+        && !rules.in_blocks
+        && stores_all(launch)
+    {
+        return window.into_iter().map(alone).collect();
+    }
     let mut groups = Vec::new();
     let mut draft: Option<Draft<T>> = None;
     let mut terms = terms.map(|terms| (terms, Coming::new(&window)));
@@ -95,6 +102,63 @@ pub(crate) fn plan<T: Clone>(window: Vec<Launch<T>>, rules: Rules, terms: Option
         groups.push(full.close("", &mut terms));
     }
     groups
+}
+
+/// Whether a launch that is a window by itself stores all that it makes: the program holds what is new, and the launch touches that
+/// once.
+fn stores_all<T>(launch: &Launch<T>) -> bool {
+    let is_stored = |(index, operand): (usize, &Operand)| {
+        let again = launch.operands[..index].iter().any(|other| Arc::ptr_eq(&other.field, &operand.field));
+        operand.field.first_touch() < launch.sequence || (operand.field.is_held() && !again)
+    };
+    launch.sequence > 0 && launch.to_come == 0 && launch.operands.iter().enumerate().all(is_stored)
+}
+
+/// The group of a launch that stores all that it makes: what [`Draft::close`] makes of it, without the books that tell how others fit.
+fn alone<T>(launch: Launch<T>) -> Group<T> {
+    let mut buffers: Vec<Buffer> = Vec::with_capacity(launch.operands.len());
+    let mut places = Vec::with_capacity(launch.operands.len());
+    for operand in &launch.operands {
+        let known = buffers.iter().position(|buffer| Arc::ptr_eq(&buffer.field, &operand.field));
+        places.push(Place::Buffer(known.unwrap_or(buffers.len())));
+        if known.is_none() {
+            buffers.push(Buffer { field: operand.field.clone(), second: false, in_ring: false, carried: None });
+        }
+    }
+    let serial = launch.work == Work::Accumulate && launch.folds_rows();
+    let members = vec![Member { launch, shift: 0, pass: 0, places }];
+    let mut group = whole_group(members, buffers, Vec::new(), Vec::new(), serial, "");
+    if group.split == Split::Rows {
+        group.merge_axes();
+    }
+    group
+}
+
+/// A group of members whose places are known.
+fn whole_group<T>(
+    members: Vec<Member<T>>,
+    buffers: Vec<Buffer>,
+    temporaries: Vec<usize>,
+    owed: Vec<Owed<T>>,
+    serial: bool,
+    ended: &'static str,
+) -> Group<T> {
+    let rows = members.iter().map(|member| member.shift as usize + member.launch.rows()).max().unwrap_or(0);
+    let only = &members[0].launch;
+    let is_alone = only.work.is_alone();
+    let split = if is_alone && only.work != Work::Whole {
+        Split::Rows
+    } else if is_alone || rows == 0 {
+        Split::Single
+    } else if serial {
+        // A long enough first inner axis shares the columns out; otherwise the order is serial by nature.
+        let mut operands = members.iter().flat_map(|member| &member.launch.operands);
+        let is_free = operands.all(|o| !o.privilege.writes() || o.view.strides.get(1).is_some_and(|s| *s != 0));
+        if only.domain.len() >= 2 && is_free { Split::Inner } else { Split::Single }
+    } else {
+        Split::Rows
+    };
+    Group { rows, grain: 1, members, buffers, temporaries, owed, split, serial, ended }
 }
 
 /// How a launch joins: its shift, whether it opens a new pass, and the field it writes to a second instance.
@@ -318,12 +382,7 @@ impl<T: Clone> Draft<T> {
 
     fn close(mut self, ended: &'static str, terms: &mut Option<(&Terms<'_, T>, Coming)>) -> Group<T> {
         let low = self.members.iter().map(|m| m.shift).min().unwrap_or(0);
-        let mut rows = 0;
-        for member in &mut self.members {
-            member.shift -= low;
-            let length = member.launch.rows();
-            rows = rows.max(member.shift as usize + length);
-        }
+        self.members.iter_mut().for_each(|member| member.shift -= low);
         if let Some((_, coming)) = terms {
             self.members.iter().for_each(|member| coming.pass(&member.launch));
         }
@@ -366,27 +425,8 @@ impl<T: Clone> Draft<T> {
         for (member, row) in self.members.iter_mut().zip(assigned) {
             member.places = row;
         }
-        let only = &self.members[0].launch;
-        let split = if whole && only.work != Work::Whole {
-            Split::Rows
-        } else if whole || rows == 0 {
-            Split::Single
-        } else if self.accumulates {
-            // A long enough first inner axis shares the columns out; otherwise the order is serial by nature.
-            let free = self.members.iter().all(|m| {
-                m.launch
-                    .operands
-                    .iter()
-                    .all(|o| !o.privilege.writes() || o.view.strides.get(1).is_some_and(|s| *s != 0))
-            });
-            if only.domain.len() >= 2 && free { Split::Inner } else { Split::Single }
-        } else {
-            Split::Rows
-        };
-        let serial = self.accumulates;
-        let mut group =
-            Group { rows, grain: 1, members: self.members, buffers, temporaries, owed, split, serial, ended };
-        if group.split == Split::Rows && !whole && !self.in_blocks {
+        let mut group = whole_group(self.members, buffers, temporaries, owed, self.accumulates, ended);
+        if group.split == Split::Rows && !self.in_blocks {
             group.merge_axes();
         }
         group

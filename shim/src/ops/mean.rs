@@ -1,7 +1,8 @@
 //! The mean of a whole array: its sum, which is a future, divided by a number.
 //!
 //! Stands before NumPy's own Python code for means, which is rebound and asks for the value in between; that code does
-//! all but the plain call. Promises NumPy's bits: one division here rounds as its two there.
+//! all but the plain call. Promises NumPy's bits: one division here rounds as its two there, and the sum of whole numbers that NumPy
+//! adds as fractions is the same where it is exact.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
@@ -11,15 +12,28 @@ use crate::operators::Outcome;
 use crate::ops::reduce;
 use crate::state::{Shim, array_functions, methods, started};
 
-/// The types summed as themselves, and up to which count every count is a number of the type.
-const EXACT_COUNTS: [(u8, usize); 2] = [(b'f', 1 << 24), (b'd', 1 << 53)];
+/// Types, that of the mean, and up to which count every count is a number of that type and every sum exact, if not summed in the
+/// type itself.
+const EXACT_COUNTS: [(u8, u8, usize); 9] = [
+    (b'f', b'f', 1 << 24),
+    (b'd', b'd', 1 << 53),
+    (b'?', b'd', 1 << 52),
+    (b'b', b'd', 1 << 36),
+    (b'B', b'd', 1 << 36),
+    (b'h', b'd', 1 << 36),
+    (b'H', b'd', 1 << 36),
+    (b'i', b'd', 1 << 20),
+    (b'I', b'd', 1 << 20),
+];
 
 /// The mean of all elements; `None` where NumPy's code must do it.
 fn of_all<'py>(shim: &Shim, array: &Bound<'py, DeferredArray>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = array.py();
     let shape = array.get().describe(py);
     let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(None) };
-    let Some((_, largest)) = EXACT_COUNTS.iter().find(|(letter, _)| *letter == native.letter) else { return Ok(None) };
+    let Some((_, mean, largest)) = EXACT_COUNTS.iter().find(|(letter, ..)| *letter == native.letter) else {
+        return Ok(None);
+    };
     let count = shape.shape.iter().product::<usize>();
     if shape.shape.is_empty() || count == 0 || count > *largest {
         return Ok(None);
@@ -28,7 +42,7 @@ fn of_all<'py>(shim: &Shim, array: &Bound<'py, DeferredArray>) -> PyResult<Optio
     let Outcome::Done(sum) = reduce::reduce(py, shim, &add, array, &reduce::Request::default())? else {
         return Ok(None);
     };
-    let count = shim.dtypes.descr(py, native.letter).getattr("type")?.call1((count,))?;
+    let count = shim.dtypes.descr(py, *mean).getattr("type")?.call1((count,))?;
     sum.div(count).map(Some)
 }
 

@@ -8,11 +8,12 @@
 use std::ffi::c_char;
 use std::ops::Range;
 
+use super::count::CountRows;
 use super::extreme::{Best, Ordered};
 use super::rule::{LoopRows, RowRule, element_as, element_of};
-use super::{Elements, for_number};
+use super::{Elements, Rule, for_number};
 use crate::execute::LoopError;
-use crate::execute::plan::{Fold, Kernel, Rule};
+use crate::execute::plan::{Fold, Kernel};
 use crate::execute::walk::invoke;
 use crate::pairwise::{Collector, Half, Pair, Piece, Summand, combine};
 use crate::program::{Element, Extreme, Float, Number, Seed};
@@ -69,6 +70,7 @@ pub(super) fn total_rule(fold: &Fold, first: usize, last: usize, elements: usize
             Box::new(LoopTotal { rule: LoopRows::new(kernel.clone(), seed, fold.item_bytes), fed: 0 })
         }
         Rule::ArgExtreme(extreme, number) => extreme_total(*extreme, *number, first),
+        Rule::Count(counted) => Box::new(CountTotal(CountRows::new(*counted, seed))),
     }
 }
 
@@ -158,6 +160,19 @@ impl TotalRule for LoopTotal {
     }
 }
 
+struct CountTotal(CountRows);
+
+impl TotalRule for CountTotal {
+    unsafe fn feed(&mut self, input: Elements, count: usize) -> Result<(), LoopError> {
+        // SAFETY: the caller's.
+        unsafe { self.0.feed(input, 0, count) }
+    }
+
+    fn into_part(self: Box<Self>) -> Part {
+        Part::Folded(element_of(self.0.sum()))
+    }
+}
+
 struct ExtremeTotal<T: Ordered> {
     best: Best<T>,
     /// Number of the tile's first element.
@@ -192,6 +207,7 @@ pub(in crate::execute) fn join(fold: &Fold, elements: usize, parts: Vec<Part>) -
         Rule::Pairwise(Float::C128) => Ok(join_sums::<Pair<f64>>(fold.seed, elements, parts)),
         Rule::Fold(kernel) => join_folded(kernel, fold.seed, parts),
         Rule::ArgExtreme(extreme, number) => Ok(for_number!(*number, any => join_best(*extreme, any, parts))),
+        Rule::Count(counted) => Ok(counted.result(fold.seed, joined_counts(parts))),
     }
 }
 
@@ -213,6 +229,7 @@ pub(in crate::execute) fn merge(
         Rule::Pairwise(Float::C128) => Ok(merge_sums::<Pair<f64>>(fold.seed, elements, range, parts)),
         Rule::Fold(kernel) => Ok(Part::Folded(join_folded(kernel, Seed::First, parts)?)),
         Rule::ArgExtreme(extreme, number) => Ok(for_number!(*number, any => merge_best(*extreme, any, parts))),
+        Rule::Count(_) => Ok(Part::Folded(element_of(joined_counts(parts)))),
     }
 }
 
@@ -262,6 +279,10 @@ fn join_folded(kernel: &Kernel, seed: Seed, parts: Vec<Part>) -> Result<Element,
         (Some(value), _) | (None, Seed::Value(value)) => value,
         (None, Seed::First) => Element([0; 32]),
     })
+}
+
+fn joined_counts(parts: Vec<Part>) -> u64 {
+    parts.iter().map(|part| if let Part::Folded(sum) = part { element_as::<u64>(sum) } else { 0 }).sum()
 }
 
 fn join_best<T: Ordered>(extreme: Extreme, any: T, parts: Vec<Part>) -> Element {

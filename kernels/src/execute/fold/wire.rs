@@ -3,9 +3,9 @@
 //! Promises that what is read is what was written, on machines of one kind: numbers travel as they are in memory. How long a
 //! part can be follows from the total's type and number of elements.
 
+use super::Rule;
 use super::rule::{element_as, element_of};
 use super::total::{Part, Sums};
-use crate::execute::plan::Rule;
 use crate::pairwise::{Half, Pair, Piece, Summand, piece_limits};
 use crate::program::{Element, Float};
 
@@ -22,7 +22,7 @@ pub(in crate::execute) fn limit(rule: &Rule, elements: usize) -> usize {
         Rule::Pairwise(Float::F64) => sums_limit::<f64>(elements),
         Rule::Pairwise(Float::C64) => sums_limit::<Pair<f32>>(elements),
         Rule::Pairwise(Float::C128) => sums_limit::<Pair<f64>>(elements),
-        Rule::Fold(_) => 1 + ELEMENT,
+        Rule::Fold(_) | Rule::Count(_) => 1 + ELEMENT,
         Rule::ArgExtreme(..) => 1 + ELEMENT + WORD,
     }
 }
