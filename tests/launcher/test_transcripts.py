@@ -41,6 +41,7 @@ def hide_machine(text, folder):
     text = re.sub(r"(embedded from|executed).*", "embedded or executed", text)
     text = re.sub(r"^(memory +).*", r"\1MEMORY", text, flags=re.M)
     text = re.sub(r"^(numa nodes|gpus|cards|  (?:cpus|bound|numa) {9}|  memory {7})( +).*", r"\1\2OTHERS", text, flags=re.M)
+    text = re.sub(r"^(mpi +).*\n(?: {21}.*\n)*", r"\1OTHERS\n", text, flags=re.M)
     text = re.sub(r"(that this process may use):.*", r"\1: WHY", text)
     text = re.sub(r"(asked for .* this machine has) \d.*", r"\1 MEMORY", text)
     text = re.sub(r"for each of \d+ NUMA nodes?", "for each NUMA node", text)

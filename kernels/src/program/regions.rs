@@ -25,6 +25,20 @@ struct Placed<'a> {
     place: SmallVec<[isize; 4]>,
 }
 
+impl Placed<'_> {
+    /// Where it is along the rows (axis 0) or an inner axis.
+    fn range(&self, axis: usize) -> Range<isize> {
+        match axis.checked_sub(1) {
+            None => self.pass.rows.start.cast_signed()..self.pass.rows.end.cast_signed(),
+            Some(inner) => self.place[inner]..self.place[inner] + self.pass.inner[inner].cast_signed(),
+        }
+    }
+
+    fn elements(&self) -> usize {
+        self.pass.rows.len() * self.pass.inner.iter().product::<usize>()
+    }
+}
+
 impl Program {
     /// Puts passes together that write the same places of the same memory, region by region.
     pub(crate) fn join_passes(&mut self) {
@@ -36,7 +50,9 @@ impl Program {
         while first < self.passes.len() {
             let mut run =
                 vec![Placed { pass: &self.passes[first], place: smallvec![0; self.passes[first].inner.len()] }];
-            while let Some(next) = self.passes.get(first + run.len()).and_then(|pass| placed(&run, pass)) {
+            while let Some(next) = self.passes.get(first + run.len()).and_then(|pass| placed(&run, pass))
+                && may_pay(&run, &next)
+            {
                 run.push(next);
             }
             let length = run.len();
@@ -146,6 +162,20 @@ fn is_apart<'a>(walk: &Access, passes: impl Iterator<Item = &'a Placed<'a>> + Cl
     within && walk.row_stride.unsigned_abs() >= bytes
 }
 
+/// Whether regions of a run could pay with one more pass: most elements must be covered by all of them, by no more steps than one
+/// pass takes.
+fn may_pay(run: &[Placed<'_>], next: &Placed<'_>) -> bool {
+    let all = || run.iter().chain([next]);
+    let common = (0..=next.place.len()).map(|axis| {
+        let start = all().map(|placed| placed.range(axis).start).max().unwrap_or(0);
+        let end = all().map(|placed| placed.range(axis).end).min().unwrap_or(0);
+        (end - start).max(0).cast_unsigned()
+    });
+    let largest = all().map(Placed::elements).max().unwrap_or(0);
+    let steps: usize = all().map(|placed| placed.pass.steps.len()).sum();
+    common.product::<usize>() * 2 >= largest && steps <= MOST_STEPS
+}
+
 /// One axis cut where passes begin and end.
 fn cuts(ranges: impl Iterator<Item = Range<isize>>) -> Vec<Range<isize>> {
     let mut edges: Vec<isize> = ranges.flat_map(|range| [range.start, range.end]).collect();
@@ -160,19 +190,15 @@ fn regions(run: &[Placed<'_>]) -> Option<Vec<Pass>> {
         return None;
     }
     let axes = run[0].place.len() + 1;
-    let range = |placed: &Placed<'_>, axis: usize| match axis.checked_sub(1) {
-        None => placed.pass.rows.start.cast_signed()..placed.pass.rows.end.cast_signed(),
-        Some(inner) => placed.place[inner]..placed.place[inner] + placed.pass.inner[inner].cast_signed(),
-    };
     let parts: Vec<Vec<Range<isize>>> =
-        (0..axes).map(|axis| cuts(run.iter().map(|placed| range(placed, axis)))).collect();
+        (0..axes).map(|axis| cuts(run.iter().map(|placed| placed.range(axis)))).collect();
     let count: usize = parts.iter().map(Vec::len).product();
     if count > MOST_REGIONS {
         return None;
     }
     let covers = |placed: &Placed<'_>, region: &[&Range<isize>]| {
         region.iter().enumerate().all(|(axis, part)| {
-            let own = range(placed, axis);
+            let own = placed.range(axis);
             own.start <= part.start && part.end <= own.end
         })
     };
