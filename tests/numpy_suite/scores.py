@@ -67,7 +67,7 @@ def write_known(way: str, bad: dict, known: dict, ran: set[str], may_grow: bool)
     if may_grow:
         for name, (count, total, message) in bad.items():
             rows.setdefault(name, (f"{count}/{total}", message.replace("\n", " ")[:140]))
-    head = "# test function  failing cases/cases that stock passes  # reason; the list only shrinks\n"
+    head = "# test function  failing cases/cases that stock passes  # reason; the list grows only where more tests are run\n"
     known_file(way).write_text(head + "".join(f"{name}  {count}  # {reason}\n" for name, (count, reason) in sorted(rows.items())))
 
 

@@ -171,6 +171,7 @@ mod tests {
         }
         others.extend([shifted, unaligned, soon, swapped]);
         for other in &others {
+            assert!(*other != program(9, 1.0));
             for _ in 0..3 {
                 let made = kept.compile(other.clone());
                 assert!(!Arc::ptr_eq(&made, &first));

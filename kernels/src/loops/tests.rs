@@ -264,7 +264,8 @@ fn quiet_loops_never_touch_the_floating_point_status() {
             (copy(bytes), vec![from, to], vec![step; 2]),
             (select(bytes), vec![picks.as_ptr().cast_mut(), from, from, to], vec![1, step, step, step]),
         ];
-        for (quiet, data, strides) in loops.into_iter().filter(|(quiet, ..)| quiet.is_quiet) {
+        for (quiet, data, strides) in loops {
+            assert!(quiet.is_quiet, "{}", quiet.name);
             let count = count.min(picks.len());
             // SAFETY: all operands have that many elements.
             let events = crate::execute::watched(|| unsafe { call(quiet.function, &data, &strides, count, bytes) });

@@ -20,7 +20,7 @@ impl<B: Backend> Executor<B> {
                 let bytes = operand.view.extent(&launch.domain);
                 let bytes = bytes.start.max(0) as usize..bytes.end.max(0) as usize;
                 let steps = share::gather(&operand.field, &bytes, &*self.transport, &self.traffic)?;
-                self.balance.note(operand.field.bytes() / operand.view.item_bytes, 0, steps);
+                self.balance.note(operand.field.bytes() / operand.view.item_bytes.max(1), 0, steps);
             }
         }
         let starts: Vec<usize> = launch.operands.iter().map(|operand| operand.field.materialize()).collect();

@@ -1,4 +1,4 @@
-//! Balances: whether it pays to share out arrays of about a size, told by what the program has done with them so far.
+//! Balance: whether it pays to share out arrays of about a size, told by what the program has done with them so far.
 //!
 //! Arrays of middling size are shared out at first. Each group that touches them adds what sharing out has saved, and takes off what
 //! the steps of its exchanges cost, which wait for other shards. Where arrays of a size have cost too much - a program goes through
@@ -12,11 +12,11 @@ use super::{chain, collective};
 use crate::group::{Group, Member};
 use crate::launch::{Launch, Work};
 
-/// Element operations that take as long as a step of an exchange.
+/// Element operations that take as long as a step of an exchange: an estimate, since nothing is measured.
 const STEP: i64 = 50_000;
-/// How many times this loss the work must have been that sharing out would have saved, until it is tried again.
+/// How many times the loss that was too much sharing out must have been able to save, until it is tried again.
 const WORTH: i64 = 100;
-/// Bytes that take as long on their way as a step.
+/// Bytes that take as long on their way as a step, by the same estimate.
 const STEP_BYTES: usize = 64 << 10;
 /// Collectives that a task takes which looks for elements wherever they live, about.
 const EXCHANGE: usize = 6;

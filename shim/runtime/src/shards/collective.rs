@@ -61,7 +61,7 @@ pub(crate) fn steps(shard: usize, shards: usize) -> SmallVec<[Step; 18]> {
     steps
 }
 
-/// How many of those steps follow one another: one or two more where the shards are no power of two.
+/// About how many of those steps follow one another: one less than there are where the shards are no power of two.
 pub(crate) fn hops(shards: usize) -> usize {
     shards.next_power_of_two().ilog2() as usize
 }
