@@ -14,7 +14,7 @@ use legate_runtime::Parallel;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::array::deferred;
+use crate::array::{DeferredArray, deferred};
 use crate::events::Mood;
 use crate::numpy_api;
 use crate::ops::create;
@@ -57,6 +57,42 @@ impl Job {
     }
 }
 
+/// A deferred matrix whose rows are neighbouring elements of a type that there is a loop for.
+pub(crate) struct Rows<'a, 'py> {
+    array: &'a Bound<'py, DeferredArray>,
+    pub(crate) item: Item,
+    /// Bytes of an element.
+    pub(crate) size: usize,
+    /// Address of its dtype.
+    pub(crate) descr: usize,
+    pub(crate) count: usize,
+    pub(crate) length: usize,
+    step: isize,
+}
+
+impl<'a, 'py> Rows<'a, 'py> {
+    pub(crate) fn of(shim: &Shim, array: &'a Bound<'py, PyAny>) -> Option<Rows<'a, 'py>> {
+        let py = array.py();
+        let array = deferred(array)?;
+        let shape = array.get().describe(py);
+        let ([count, length], [step, stride]) = (&shape.shape[..], &shape.strides[..]) else { return None };
+        let native = shim.dtypes.at(shape.descr)?;
+        let item = item(native.letter)?;
+        let size = native.item_bytes.cast_signed();
+        let fits = *stride == size && step % size == 0;
+        let (descr, size) = (shape.descr, native.item_bytes);
+        fits.then_some(Rows { array, item, size, descr, count: *count, length: *length, step: *step })
+    }
+
+    /// The rows in memory, and what holds that; `None` where elements are not aligned.
+    pub(crate) fn bring(&self) -> PyResult<Option<(LongRows, Bound<'py, PyAny>)>> {
+        let memory = self.array.get().export_for(self.array.py(), Purpose::Read)?;
+        let address = numpy_api::geometry(&memory).data;
+        let rows = LongRows { address, step: self.step, length: self.length };
+        Ok(address.is_multiple_of(self.size).then_some((rows, memory)))
+    }
+}
+
 /// The product of a deferred matrix with a vector; `None` for what is left to the host. It is told of in the name given.
 pub(crate) fn product<'py>(
     shim: &Shim,
@@ -65,13 +101,8 @@ pub(crate) fn product<'py>(
     told: &'static str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = left.py();
-    let Some(matrix) = deferred(left) else { return Ok(None) };
-    let shape = matrix.get().describe(py);
-    let ([rows, length], [step, stride]) = (&shape.shape[..], &shape.strides[..]) else { return Ok(None) };
-    let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(None) };
-    let Some(item) = item(native.letter) else { return Ok(None) };
-    let size = native.item_bytes.cast_signed();
-    if *stride != size || step % size != 0 || !long::is_long(*rows, *length, native.item_bytes) {
+    let Some(matrix) = Rows::of(shim, left) else { return Ok(None) };
+    if !long::is_long(matrix.count, matrix.length, matrix.size) {
         return Ok(None);
     }
     let vector = match deferred(right) {
@@ -79,24 +110,20 @@ pub(crate) fn product<'py>(
         None if numpy_api::is_exact_array(right) => right.clone(),
         None => return Ok(None),
     };
-    let side = numpy_api::geometry(&vector);
+    let (side, size) = (numpy_api::geometry(&vector), matrix.size.cast_signed());
     let fits =
-        side.shape == [length.cast_signed()] && side.strides == [size] && side.data.is_multiple_of(native.item_bytes);
-    if !fits || numpy_api::descr_address(&vector) != shape.descr {
+        side.shape == [matrix.length.cast_signed()] && side.strides == [size] && side.data.is_multiple_of(matrix.size);
+    if !fits || numpy_api::descr_address(&vector) != matrix.descr {
         return Ok(None);
     }
     let Some(minded) = minded(shim, py)? else { return Ok(None) };
     crate::prompt::step()?;
-    let memory = matrix.get().export_for(py, Purpose::Read)?;
-    let first = numpy_api::geometry(&memory).data;
-    if !first.is_multiple_of(native.item_bytes) {
-        return Ok(None);
-    }
-    let (result, room) = room(shim, &[*rows], &numpy_api::descr(&vector))?;
+    let Some((rows, _memory)) = matrix.bring()? else { return Ok(None) };
+    let (result, room) = room(shim, &[matrix.count], &numpy_api::descr(&vector))?;
     let job = Job {
-        item,
-        rows: LongRows { address: first, step: *step, length: *length },
-        count: *rows,
+        item: matrix.item,
+        rows,
+        count: matrix.count,
         vector: side.data,
         out: numpy_api::geometry(&room).data,
         apart: size,
@@ -104,13 +131,22 @@ pub(crate) fn product<'py>(
     let workers = shim.runtime.workers();
     // SAFETY: all three arrays are held, and so is their memory; they have these shapes, and nobody knows the result yet.
     let events = py.detach(|| unsafe { job.run(workers) });
-    if events & minded != 0 {
-        return Ok(None);
+    Ok(told_of(shim, (result, told), events & minded))
+}
+
+/// The result of a product, which is told of in the name given; `None` where it raised events that somebody minds.
+pub(crate) fn told_of<'py>(
+    shim: &Shim,
+    (result, told): (Bound<'py, PyAny>, &'static str),
+    minded_events: u8,
+) -> Option<Bound<'py, PyAny>> {
+    if minded_events != 0 {
+        return None;
     }
     if shim.settings.report {
-        shim.report.lock().note(py, told, How::Native, 0, 0.0);
+        shim.report.lock().note(result.py(), told, How::Native, 0, 0.0);
     }
-    Ok(Some(result))
+    Some(result)
 }
 
 /// A C-ordered array for a result, deferred or not by its size, and the memory to make it in.

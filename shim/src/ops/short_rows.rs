@@ -7,14 +7,13 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use legate_kernels::execute::watched;
-use legate_kernels::product::long::{self, LongRows};
+use legate_kernels::product::long;
 use legate_kernels::product::short::{self, Small};
 use pyo3::prelude::*;
 
 use crate::array::deferred;
 use crate::numpy_api;
-use crate::ops::long_rows::{item, minded, room};
-use crate::report::How;
+use crate::ops::long_rows::{Rows, minded, room, told_of};
 use crate::state::Shim;
 use crate::storage::Purpose;
 
@@ -26,20 +25,14 @@ pub(crate) fn product<'py>(
     told: &'static str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = left.py();
-    let Some(matrix) = deferred(left) else { return Ok(None) };
-    let shape = matrix.get().describe(py);
-    let ([rows, length], [step, stride]) = (&shape.shape[..], &shape.strides[..]) else { return Ok(None) };
-    let Some(native) = shim.dtypes.at(shape.descr) else { return Ok(None) };
-    let Some(item) = item(native.letter) else { return Ok(None) };
-    let size = native.item_bytes.cast_signed();
-    if *stride != size || step % size != 0 || rows / length.max(&1) < 2 {
+    let Some(matrix) = Rows::of(shim, left) else { return Ok(None) };
+    let is_small = |columns: usize| short::is_small(matrix.count, matrix.length, columns, matrix.size);
+    if matrix.count / matrix.length.max(1) < 2 {
         return Ok(None);
     }
     let other = match deferred(right) {
         Some(array) => match array.get().describe(py).shape[..] {
-            [_, columns] if short::is_small(*rows, *length, columns, native.item_bytes) => {
-                array.get().export_for(py, Purpose::Read)?
-            }
+            [_, columns] if is_small(columns) => array.get().export_for(py, Purpose::Read)?,
             _ => return Ok(None),
         },
         None if numpy_api::is_exact_array(right) => right.clone(),
@@ -48,39 +41,29 @@ pub(crate) fn product<'py>(
     let side = numpy_api::geometry(&other);
     let (&[inner, columns], &[along, across]) = (side.shape, side.strides) else { return Ok(None) };
     let columns = columns.cast_unsigned();
-    let fits = inner == length.cast_signed() && short::is_small(*rows, *length, columns, native.item_bytes);
-    if !fits || numpy_api::descr_address(&other) != shape.descr {
+    let fits = inner == matrix.length.cast_signed() && is_small(columns);
+    if !fits || numpy_api::descr_address(&other) != matrix.descr {
         return Ok(None);
     }
     let Some(minded) = minded(shim, py)? else { return Ok(None) };
     crate::prompt::step()?;
-    let memory = matrix.get().export_for(py, Purpose::Read)?;
-    let first = numpy_api::geometry(&memory).data;
-    if !first.is_multiple_of(native.item_bytes) {
-        return Ok(None);
-    }
-    let (result, room) = room(shim, &[*rows, columns], &numpy_api::descr(&other))?;
-    let (out, apart) = (numpy_api::geometry(&room).data, size * columns.cast_signed());
-    let matrix = LongRows { address: first, step: *step, length: *length };
+    let Some((rows, _memory)) = matrix.bring()? else { return Ok(None) };
+    let (result, room) = room(shim, &[matrix.count, columns], &numpy_api::descr(&other))?;
+    let (out, apart) = (numpy_api::geometry(&room).data, (matrix.size * columns).cast_signed());
+    let (item, count, length) = (matrix.item, matrix.count, matrix.length);
     let workers = shim.runtime.workers();
     let events = AtomicU8::new(0);
     py.detach(|| {
         // SAFETY: the small matrix is held, and so is its memory.
-        let small = unsafe { Small::copy(item, side.data, [along, across], *length, columns) };
-        let each = long::rows_of_part(step.unsigned_abs());
-        workers.each(rows.div_ceil(each), &|part| {
-            let (begin, count) = (part * each, each.min(rows - part * each));
+        let small = unsafe { Small::copy(item, side.data, [along, across], length, columns) };
+        let each = long::rows_of_part(rows.step.unsigned_abs());
+        workers.each(count.div_ceil(each), &|part| {
+            let (begin, count) = (part * each, each.min(count - part * each));
             let out = out.wrapping_add_signed(apart * begin.cast_signed());
             // SAFETY: both arrays are held, and so is their memory; they have these shapes, and nobody knows the result yet.
-            let raised = watched(|| unsafe { short::products(matrix.from(begin), count, &small, out, apart) });
+            let raised = watched(|| unsafe { short::products(rows.from(begin), count, &small, out, apart) });
             events.fetch_or(raised, Ordering::Relaxed);
         });
     });
-    if events.into_inner() & minded != 0 {
-        return Ok(None);
-    }
-    if shim.settings.report {
-        shim.report.lock().note(py, told, How::Native, 0, 0.0);
-    }
-    Ok(Some(result))
+    Ok(told_of(shim, (result, told), events.into_inner() & minded))
 }
